@@ -1,0 +1,81 @@
+//! Logs of proxies, servers, journals and containers: one file a format.
+//!
+//! A format is one file here (or in `input/client`) and one line in [`FORMATS`].
+
+use crate::model::options::ReadOptions;
+use crate::model::place::{InputId, Place, Vantage};
+use crate::model::problem::ProblemKind;
+use crate::model::record::{Record, When};
+use std::io::BufRead;
+
+/// How sure a format is that some lines are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Not this format.
+    No,
+    /// It parses, and so would much else.
+    Unsure,
+    /// Its marks are there.
+    Likely,
+    /// It can be nothing else.
+    Certain,
+}
+
+/// What a reader needs to know beside the bytes.
+#[derive(Clone, Debug)]
+pub struct LogContext<'a> {
+    /// Number of the input.
+    pub input: InputId,
+    /// Name as given on the command line.
+    pub name: &'a str,
+    /// `--tz`, `--year`, `--log-format` and the rest.
+    pub options: &'a ReadOptions,
+    /// Last modification of the file, ns since the epoch, to infer a missing year.
+    pub modified_ns: Option<i64>,
+}
+
+/// Receives what a reader finds.
+pub trait RecordSink {
+    /// One entry (line, journal entry) was read, whether or not it says anything: it counts as a
+    /// record and shows that the log covers its time. Continuation lines are no entries.
+    fn entry(&mut self, when: Option<When>);
+    /// Something the entry says.
+    fn record(&mut self, record: Record);
+    /// Something that could not be read.
+    fn problem(&mut self, kind: ProblemKind, place: Place, text: &str);
+}
+
+/// Reads a log line by line.
+pub trait LineReader {
+    /// One line without its line end, and its number from 1.
+    fn line(&mut self, line: &[u8], number: u64, out: &mut dyn RecordSink);
+    /// The log has ended.
+    fn finish(&mut self, out: &mut dyn RecordSink);
+}
+
+/// How a format is read.
+pub enum Reader {
+    /// Line by line.
+    Lines(fn(&LogContext<'_>) -> Box<dyn LineReader>),
+    /// As bytes (binary journals, the export format with binary fields, HAR).
+    Bytes(fn(&LogContext<'_>, &mut dyn BufRead, &mut dyn RecordSink) -> std::io::Result<()>),
+}
+
+/// One format that can be read.
+pub struct Format {
+    /// Its name for `--input-format` and in reports.
+    pub name: &'static str,
+    /// Where such a log is taken, unless the user says otherwise.
+    pub vantage: Vantage,
+    /// Manual text: what it is, which clock its times are of, what it can and cannot show.
+    pub doc: &'static str,
+    /// Sample inputs (each one or more lines) that a test feeds to `grade` and to the reader.
+    pub samples: &'static [&'static str],
+    /// How sure is it that an input that begins with these bytes (up to 64 KiB, cut anywhere) is its own?
+    pub grade: fn(&[u8]) -> Grade,
+    /// How it is read.
+    pub reader: Reader,
+}
+
+/// Every format of a proxy's, server's, journal's or container's log. Order decides ties.
+pub static FORMATS: &[&Format] = &[];

@@ -1,0 +1,48 @@
+//! Every cap in one place. Reaching one is a counted problem (`limit-hit`), never silent.
+
+/// A decoded message body or SSE event kept for parsing, bytes.
+pub const MESSAGE_BYTES: usize = 64 << 20;
+/// Decompressed size of one body relative to its coded size before it counts as a bomb.
+pub const INFLATE_RATIO: usize = 1200;
+/// An HTTP head (start line and headers), bytes.
+pub const HEAD_BYTES: usize = 256 << 10;
+/// HTTP header fields in one head.
+pub const HEADER_FIELDS: usize = 256;
+/// Out-of-order bytes held for one direction of a connection.
+pub const REORDER_BYTES: usize = 4 << 20;
+/// Out-of-order bytes held over all connections.
+pub const REORDER_TOTAL_BYTES: usize = 256 << 20;
+/// Connections tracked at once; the longest idle one is closed first.
+pub const CONNECTIONS: usize = 1 << 20;
+/// IP datagrams under reassembly at once.
+pub const FRAGMENTED_DATAGRAMS: usize = 4096;
+/// One captured packet, bytes.
+pub const PACKET_BYTES: usize = 16 << 20;
+/// Nesting of JSON that is followed.
+pub const JSON_DEPTH: usize = 128;
+/// One log line, bytes; the rest of a longer one is passed over.
+pub const LINE_BYTES: usize = 16 << 20;
+/// Requests waiting for their response on one connection (pipelining).
+pub const PIPELINED: usize = 4096;
+/// Elements of one JSON-RPC batch.
+pub const BATCH: usize = 65_536;
+/// Distinctive argument values kept of one call.
+pub const ARGUMENT_VALUES: usize = 64;
+
+/// Name, value and meaning of every cap, for `crosswire formats --limits`.
+pub const ALL: &[(&str, usize, &str)] = &[
+    ("message-bytes", MESSAGE_BYTES, "a decoded message body or SSE event"),
+    ("inflate-ratio", INFLATE_RATIO, "decompressed to coded size of one body"),
+    ("head-bytes", HEAD_BYTES, "an HTTP start line with its headers"),
+    ("header-fields", HEADER_FIELDS, "header fields in one HTTP head"),
+    ("reorder-bytes", REORDER_BYTES, "bytes held out of order for one direction of a connection"),
+    ("reorder-total-bytes", REORDER_TOTAL_BYTES, "bytes held out of order over all connections"),
+    ("connections", CONNECTIONS, "connections tracked at once"),
+    ("fragmented-datagrams", FRAGMENTED_DATAGRAMS, "IP datagrams under reassembly"),
+    ("packet-bytes", PACKET_BYTES, "one captured packet"),
+    ("json-depth", JSON_DEPTH, "nesting of JSON that is followed"),
+    ("line-bytes", LINE_BYTES, "one log line"),
+    ("pipelined", PIPELINED, "requests waiting on one connection"),
+    ("batch", BATCH, "elements of one JSON-RPC batch"),
+    ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
+];

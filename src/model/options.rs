@@ -1,0 +1,30 @@
+//! What the user asked of a reading command, resolved.
+
+use super::place::Vantage;
+
+/// How inputs are to be read. `Default` is what `crosswire analyze FILE` does.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// `--input-format NAME`: for every input.
+    pub input_format: Option<String>,
+    /// `--input-format NAME:PATH`: for one input.
+    pub input_formats: Vec<(String, String)>,
+    /// `--vantage NAME:PATH`.
+    pub vantages: Vec<(Vantage, String)>,
+    /// `--log-format STRING`: for every log whose own format is not certain.
+    pub log_format: Option<String>,
+    /// `--log-format NAME=STRING`: bound by `NAME:PATH`.
+    pub log_formats: Vec<(String, String)>,
+    /// `--tz ZONE` for local times without one.
+    pub tz: Option<chrono_tz::Tz>,
+    /// `--year N` for times without one.
+    pub year: Option<i32>,
+    /// `--keylog FILE`s, and `SSLKEYLOGFILE`.
+    pub keylogs: Vec<std::path::PathBuf>,
+    /// `--client-timeout`, nanoseconds; none: learnt, else 300 s.
+    pub client_timeout_ns: Option<i64>,
+    /// `--endpoint PATH`; none: found from the traffic.
+    pub endpoint: Option<String>,
+    /// `--jobs N`; 0: all cores.
+    pub jobs: usize,
+}
