@@ -28,3 +28,16 @@ pub struct ReadOptions {
     /// `--jobs N`; 0: all cores.
     pub jobs: usize,
 }
+
+/// What the report of an analysis is to hold beside the findings.
+#[derive(Clone, Debug, Default)]
+pub struct AnalyzeOptions {
+    /// Keep the exact text of requests and replies (`Call::bodies`).
+    pub bodies: bool,
+    /// Fill `Report::exchanges`.
+    pub exchanges: bool,
+    /// Fill `Sighting::detail` (headers, messages and log lines).
+    pub details: bool,
+    /// `--memory SIZE`, bytes; none: the built-in caps.
+    pub memory_bytes: Option<u64>,
+}

@@ -43,6 +43,10 @@ pub struct Report {
     /// HTTP exchanges, only filled for `timeline`.
     #[serde(skip)]
     pub exchanges: Vec<ExchangeRow>,
+    /// Inputs that could not be read at all, each as a sentence that names the file, what was
+    /// expected and what to do. Any entry makes the exit status 2.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<String>,
 }
 
 /// One file, stream or interface that was read.
@@ -87,6 +91,8 @@ pub struct Summary {
     pub tool_calls: u64,
     /// Findings listed.
     pub findings: u64,
+    /// Findings left out because `--baseline` lists them.
+    pub known: u64,
     /// TLS connections met.
     pub tls_connections: u64,
     /// Of these, decrypted.
@@ -229,7 +235,7 @@ pub struct Bodies {
 }
 
 /// A call as one vantage point saw it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Sighting {
     /// Which input.
     pub input: InputId,
@@ -261,6 +267,36 @@ pub struct Sighting {
     pub bytes: Option<u64>,
     /// How the exchange ended here.
     pub end: Option<End>,
+    /// When it ended here.
+    pub ended_at: Option<Time>,
+    /// When the status line was seen here.
+    pub head_at: Option<Time>,
+    /// When the reply's last byte was seen here.
+    pub reply_at: Option<Time>,
+    /// TCP stream as Wireshark numbers it.
+    pub stream: Option<u64>,
+    /// Everything this vantage shows of the exchange, only for `show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<Detail>>,
+}
+
+/// Everything one vantage shows of a call, as text; only for `show`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Detail {
+    /// `POST /mcp HTTP/1.1`, as far as known.
+    pub request_line: Option<String>,
+    /// Request header fields in order.
+    pub request_headers: Vec<(Arc<str>, Arc<str>)>,
+    /// The JSON-RPC request.
+    pub request: Option<String>,
+    /// `HTTP/1.1 200 OK`, as far as known.
+    pub status_line: Option<String>,
+    /// Response header fields in order.
+    pub response_headers: Vec<(Arc<str>, Arc<str>)>,
+    /// The JSON-RPC reply, or the body of an HTTP error.
+    pub reply: Option<String>,
+    /// The log's own text of the record.
+    pub record: Option<String>,
 }
 
 /// Why a session id was no longer known.
@@ -403,7 +439,7 @@ pub struct Finding {
 }
 
 /// One HTTP exchange of `crosswire.timeline/1`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ExchangeRow {
     /// Which input.
     pub input: InputId,
@@ -429,6 +465,12 @@ pub struct ExchangeRow {
     pub replies: Vec<ReplyRow>,
     /// How it ended.
     pub end: Option<End>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// The client's address and port.
+    pub peer: Option<String>,
+    /// Bytes of the response body.
+    pub bytes: Option<u64>,
 }
 
 /// A request or notification in an exchange.
