@@ -28,6 +28,10 @@ pub const PIPELINED: usize = 4096;
 pub const BATCH: usize = 65_536;
 /// Distinctive argument values kept of one call.
 pub const ARGUMENT_VALUES: usize = 64;
+/// Calls of one client's log whose end has not been read yet.
+pub const OPEN_CLIENT_CALLS: usize = 65_536;
+/// Exchanges of one HAR or flow file held to be told in order of time, bytes of their bodies.
+pub const RECORDED_BYTES: usize = 512 << 20;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -45,4 +49,6 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("pipelined", PIPELINED, "requests waiting on one connection"),
     ("batch", BATCH, "elements of one JSON-RPC batch"),
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
+    ("open-client-calls", OPEN_CLIENT_CALLS, "calls of one client's log whose end was not read yet"),
+    ("recorded-bytes", RECORDED_BYTES, "bodies of one HAR or flow file held at once"),
 ];

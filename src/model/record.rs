@@ -238,6 +238,9 @@ pub struct LoggedMessage {
     pub json: Arc<str>,
     /// Is `json` the exact message, so that its hash can be compared?
     pub exact: bool,
+    /// The log left out or cut `params`, `result` or `error` (mcp-remote writes only
+    /// `"result-present"`): nothing follows from what `json` lacks.
+    pub elided: bool,
     /// The client's name for the server.
     pub server: Option<Arc<str>>,
     /// The session, where the log names it.
