@@ -32,6 +32,22 @@ pub const ARGUMENT_VALUES: usize = 64;
 pub const OPEN_CLIENT_CALLS: usize = 65_536;
 /// Exchanges of one HAR or flow file held to be told in order of time, bytes of their bodies.
 pub const RECORDED_BYTES: usize = 512 << 20;
+/// A dynamic table of HTTP/2 header compression, by its own count, bytes.
+pub const HPACK_TABLE_BYTES: usize = 256 << 10;
+/// Header block of one HTTP/2 message before decompression, bytes.
+pub const HEADER_BLOCK_BYTES: usize = 256 << 10;
+/// Open HTTP/2 streams of one connection.
+pub const H2_STREAMS: usize = 16_384;
+/// Bytes searched for the next HTTP/2 frame or TLS record after a hole.
+pub const RESYNC_BYTES: usize = 256 << 10;
+/// A TLS handshake message that is read, bytes; longer ones are passed over.
+pub const TLS_HANDSHAKE_BYTES: usize = 256 << 10;
+/// Bytes of TLS records decrypted on trial in one connection, to find out what a hole took.
+pub const TLS_TRIAL_BYTES: usize = 64 << 20;
+/// TLS early data held until the server accepts it, bytes.
+pub const TLS_EARLY_BYTES: usize = 1 << 20;
+/// TLS secrets taken from key logs.
+pub const TLS_SECRETS: usize = 4 << 20;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -48,6 +64,14 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("line-bytes", LINE_BYTES, "one log line"),
     ("pipelined", PIPELINED, "requests waiting on one connection"),
     ("batch", BATCH, "elements of one JSON-RPC batch"),
+    ("hpack-table-bytes", HPACK_TABLE_BYTES, "a dynamic table of HTTP/2 header compression"),
+    ("header-block-bytes", HEADER_BLOCK_BYTES, "a compressed HTTP/2 header block"),
+    ("h2-streams", H2_STREAMS, "open HTTP/2 streams of one connection"),
+    ("resync-bytes", RESYNC_BYTES, "searched for the next frame or record after a hole"),
+    ("tls-handshake-bytes", TLS_HANDSHAKE_BYTES, "a TLS handshake message that is read"),
+    ("tls-trial-bytes", TLS_TRIAL_BYTES, "TLS records decrypted on trial in one connection"),
+    ("tls-early-bytes", TLS_EARLY_BYTES, "TLS early data held until it is accepted"),
+    ("tls-secrets", TLS_SECRETS, "secrets taken from key logs"),
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
     ("open-client-calls", OPEN_CLIENT_CALLS, "calls of one client's log whose end was not read yet"),
     ("recorded-bytes", RECORDED_BYTES, "bodies of one HAR or flow file held at once"),

@@ -4,6 +4,8 @@
 //! connection in order; what a connection carries is probed and handed to a [`StreamParser`]
 //! (`http1`, `http2`, `tls`, …), which tells an [`ExchangeSink`](crate::model::exchange::ExchangeSink) of exchanges.
 
+pub mod hpack;
+
 use crate::model::exchange::{ExchangeSink, Mark, Peer};
 use crate::model::problem::Problems;
 use std::net::SocketAddr;
