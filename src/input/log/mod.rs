@@ -2,6 +2,9 @@
 //!
 //! A format is one file here (or in `input/client`) and one line in [`FORMATS`].
 
+pub mod clock;
+pub mod time;
+
 use crate::model::options::ReadOptions;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::ProblemKind;
