@@ -10,4 +10,5 @@
 
 pub mod input;
 pub mod model;
+pub mod report;
 pub mod wire;

@@ -1,0 +1,129 @@
+//! What each output format makes of a report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use crosswire::model::report::Report;
+use crosswire::report::view::View;
+use crosswire::report::{Calls, RENDERERS, RenderOptions, clean, find, tables};
+
+fn render(report: &Report, format: &str, options: &RenderOptions) -> String {
+    let mut out = Vec::new();
+    let renderer = find(format).unwrap();
+    renderer.report.unwrap()(&View::new(report), options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn plain(report: &Report, format: &str) -> String {
+    render(report, format, &RenderOptions::default())
+}
+
+#[test]
+fn text() {
+    insta::assert_snapshot!("text-collision", plain(&common::collision(), "text"));
+    insta::assert_snapshot!("text-stale-window", plain(&common::stale_window(), "text"));
+    insta::assert_snapshot!("text-clean", plain(&common::clean(), "text"));
+}
+
+#[test]
+fn text_fits_any_width() {
+    for width in [80, 100, 120, 160, 200] {
+        for report in [common::collision(), common::stale_window(), common::clean()] {
+            let text = render(&report, "text", &RenderOptions { width, ..RenderOptions::default() });
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+    let narrow = RenderOptions { width: 80, ..RenderOptions::default() };
+    insta::assert_snapshot!("text-collision-80", render(&common::collision(), "text", &narrow));
+}
+
+#[test]
+fn text_in_ascii_is_ascii() {
+    let options = RenderOptions { ascii: true, verbose: true, ..RenderOptions::default() };
+    assert!(render(&common::collision(), "text", &options).is_ascii());
+}
+
+#[test]
+fn text_has_colour_only_when_asked() {
+    assert!(!plain(&common::collision(), "text").contains('\x1b'));
+    let options = RenderOptions { color: true, ..RenderOptions::default() };
+    assert!(render(&common::collision(), "text", &options).contains("\x1b[31m"));
+}
+
+#[test]
+fn markdown() {
+    insta::assert_snapshot!("markdown-collision", plain(&common::collision(), "markdown"));
+    insta::assert_snapshot!("markdown-stale-window", plain(&common::stale_window(), "markdown"));
+}
+
+#[test]
+fn csv() {
+    for table in tables::TABLES {
+        let options = RenderOptions { table: Some(table), calls: Some(Calls::All), ..RenderOptions::default() };
+        let text = render(&common::stale_window(), "csv", &options);
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap().len(), table.columns.iter().filter(|c| c.in_csv()).count());
+        assert!(reader.records().all(|r| r.is_ok()), "{}", table.name);
+        assert!(text.ends_with("\r\n"));
+    }
+    insta::assert_snapshot!("csv-findings", plain(&common::collision(), "csv"));
+}
+
+#[test]
+fn json_and_ndjson() {
+    insta::assert_snapshot!("json-collision", plain(&common::collision(), "json"));
+    insta::assert_snapshot!("ndjson-stale-window", plain(&common::stale_window(), "ndjson"));
+    let json: serde_json::Value = serde_json::from_str(&plain(&common::stale_window(), "json")).unwrap();
+    assert_eq!(json["schema"], "crosswire.report/1");
+    assert_eq!(json["summary"]["calls"], json["calls"].as_array().unwrap().len());
+    let lines = plain(&common::stale_window(), "ndjson");
+    let types: Vec<String> = lines
+        .lines()
+        .map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()["type"].as_str().unwrap().to_string())
+        .collect();
+    assert_eq!(types.last().unwrap(), "summary");
+    assert!(types.contains(&"window".to_string()));
+}
+
+#[test]
+fn calls_can_be_chosen() {
+    let count = |calls| {
+        let options = RenderOptions { calls, ..RenderOptions::default() };
+        let json: serde_json::Value = serde_json::from_str(&render(&common::stale_window(), "json", &options)).unwrap();
+        json["calls"].as_array().unwrap().len()
+    };
+    assert_eq!((count(None), count(Some(Calls::Cited)), count(Some(Calls::None))), (5, 3, 0));
+}
+
+#[test]
+fn hostile_text_cannot_act() {
+    let report = common::hostile();
+    for renderer in RENDERERS {
+        let options = RenderOptions { verbose: true, ..RenderOptions::default() };
+        let text = render(&report, renderer.name, &options);
+        assert!(!text.chars().any(|c| clean::is_unsafe(c) && c != '\n' && c != '\r'), "{}", renderer.name);
+        if !matches!(renderer.name, "json" | "ndjson" | "csv") {
+            assert!(text.len() < 200_000, "{}: {} bytes", renderer.name, text.len());
+        }
+        if matches!(renderer.name, "markdown" | "html") {
+            assert!(!text.contains("<img"), "{}", renderer.name);
+        }
+    }
+    let rows = plain(&report, "csv");
+    let mut reader = csv::Reader::from_reader(rows.as_bytes());
+    for record in reader.records() {
+        assert!(record.unwrap().iter().all(|cell| !cell.starts_with(['=', '+', '@'])));
+    }
+    let markdown = plain(&report, "markdown");
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    let mut before = None;
+    for line in markdown.lines() {
+        match (line.starts_with("| "), before) {
+            (true, Some(n)) => assert_eq!(columns(line), n, "{line}"),
+            (true, None) => before = Some(columns(line)),
+            (false, _) => before = None,
+        }
+    }
+}
