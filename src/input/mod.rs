@@ -1,4 +1,12 @@
 //! Finding inputs, opening them, and telling what they are.
 
+pub mod capture;
 pub mod client;
 pub mod log;
+
+mod decompress;
+mod detect;
+mod open;
+
+pub use detect::{Detected, detect, formats, named, same_file};
+pub use open::{InputError, OpenInput, Source, expand};

@@ -18,6 +18,8 @@ pub const CONNECTIONS: usize = 1 << 20;
 pub const FRAGMENTED_DATAGRAMS: usize = 4096;
 /// One captured packet, bytes.
 pub const PACKET_BYTES: usize = 16 << 20;
+/// Interfaces of one pcapng file.
+pub const INTERFACES: usize = 65_536;
 /// Nesting of JSON that is followed.
 pub const JSON_DEPTH: usize = 128;
 /// One log line, bytes; the rest of a longer one is passed over.
@@ -60,6 +62,7 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("connections", CONNECTIONS, "connections tracked at once"),
     ("fragmented-datagrams", FRAGMENTED_DATAGRAMS, "IP datagrams under reassembly"),
     ("packet-bytes", PACKET_BYTES, "one captured packet"),
+    ("interfaces", INTERFACES, "interfaces of one pcapng file"),
     ("json-depth", JSON_DEPTH, "nesting of JSON that is followed"),
     ("line-bytes", LINE_BYTES, "one log line"),
     ("pipelined", PIPELINED, "requests waiting on one connection"),

@@ -15,6 +15,8 @@ pub enum ProblemKind {
     TruncatedRecord,
     /// Bytes that are no record of the format.
     Garbage,
+    /// The operating system could not read on.
+    ReadError,
     /// A compressed stream is cut or corrupt.
     BadCompression,
     /// A packet was cut by the capture's snap length.

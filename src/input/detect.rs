@@ -1,0 +1,87 @@
+//! What an input is: by magic number where there is one, else by what its first lines look like.
+
+use super::capture::CaptureKind;
+use super::log::{Format, Grade};
+use super::open::InputError;
+use super::{client, log};
+use crate::model::options::ReadOptions;
+use std::path::Path;
+
+/// What an input was found (or said) to be.
+#[derive(Clone, Copy)]
+pub enum Detected {
+    /// A capture.
+    Capture(CaptureKind),
+    /// A log, and how sure that is; [`Grade::Certain`] where the user said so.
+    Log(&'static Format, Grade),
+    /// Nothing known.
+    Unknown,
+    /// It has no bytes.
+    Empty,
+}
+
+impl std::fmt::Debug for Detected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Detected::Capture(kind) => write!(f, "Capture({})", kind.name()),
+            Detected::Log(format, grade) => write!(f, "Log({}, {grade:?})", format.name),
+            Detected::Unknown => f.write_str("Unknown"),
+            Detected::Empty => f.write_str("Empty"),
+        }
+    }
+}
+
+/// Tells what an input called `name` is that begins with the plain bytes `head`.
+///
+/// `--input-format NAME:PATH` decides before `--input-format NAME`, and both before the bytes.
+///
+/// # Errors
+/// [`InputError::NoSuchFormat`] where these options name a format that does not exist.
+pub fn detect(name: &str, head: &[u8], options: &ReadOptions) -> Result<Detected, InputError> {
+    if head.is_empty() {
+        return Ok(Detected::Empty);
+    }
+    let bound = options.input_formats.iter().find(|(_, path)| same_file(path, name)).map(|(format, _)| format);
+    match bound.or(options.input_format.as_ref()) {
+        Some(format) => named(format).ok_or_else(|| InputError::NoSuchFormat { format: format.clone() }),
+        None => Ok(by_content(head)),
+    }
+}
+
+/// The format called `name`.
+pub fn named(name: &str) -> Option<Detected> {
+    let capture = CaptureKind::ALL.into_iter().find(|kind| kind.name() == name).map(Detected::Capture);
+    capture.or_else(|| {
+        let format = formats().find(|format| format.name == name)?;
+        Some(Detected::Log(format, Grade::Certain))
+    })
+}
+
+/// Every format of a log, in the order that decides ties.
+pub fn formats() -> impl Iterator<Item = &'static Format> {
+    log::FORMATS.iter().chain(client::FORMATS).copied()
+}
+
+fn by_content(head: &[u8]) -> Detected {
+    if let Some(kind) = CaptureKind::of(head) {
+        return Detected::Capture(kind);
+    }
+    let mut best = (Grade::No, None);
+    for format in formats() {
+        let grade = (format.grade)(head);
+        if grade > best.0 {
+            best = (grade, Some(format));
+        }
+    }
+    best.1.map_or(Detected::Unknown, |format| Detected::Log(format, best.0))
+}
+
+/// Do a path in an option and an input's name mean the same file?
+pub fn same_file(path: &str, name: &str) -> bool {
+    path == name
+        || Path::new(path) == Path::new(name)
+        || match (std::fs::canonicalize(path), std::fs::canonicalize(name)) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => false,
+        }
+}

@@ -1,0 +1,317 @@
+//! Opening inputs: files, directories, standard input, in plain or compressed.
+
+use super::decompress::{Compression, Decompressor};
+use crate::model::problem::{ProblemKind, Problems};
+use std::fs::File;
+use std::io::{BufRead, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// How much of the beginning of an input is looked at to tell what it is, bytes.
+const HEAD_BYTES: usize = 64 << 10;
+/// Compressions inside each other that are undone.
+const LAYERS: usize = 4;
+/// Directories inside each other that are entered.
+const DEPTH: usize = 32;
+
+/// An input that cannot be read at all. Everything less is a problem of the input.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// There is no such file.
+    #[error("{name}: no such file or directory")]
+    Missing {
+        /// As given.
+        name: String,
+    },
+    /// It is there and cannot be read.
+    #[error("{name}: {source}")]
+    Unreadable {
+        /// As given.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It has zero bytes.
+    #[error("{name}: the file is empty")]
+    Empty {
+        /// As given.
+        name: String,
+    },
+    /// It is of no known format.
+    #[error(
+        "{name}: this is no capture and no log of a known format; `crosswire formats` lists them, --input-format names one"
+    )]
+    UnknownFormat {
+        /// As given.
+        name: String,
+    },
+    /// `--input-format` names a format that does not exist.
+    #[error("there is no input format {format:?}; `crosswire formats` lists them")]
+    NoSuchFormat {
+        /// As given.
+        format: String,
+    },
+}
+
+impl InputError {
+    fn of(name: &str, source: std::io::Error) -> InputError {
+        match source.kind() {
+            ErrorKind::NotFound => InputError::Missing { name: name.to_owned() },
+            _ => InputError::Unreadable { name: name.to_owned(), source },
+        }
+    }
+}
+
+/// An input that was named, not yet opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// As given on the command line, or found in a directory given there.
+    pub name: String,
+    /// The file; none: standard input.
+    pub path: Option<PathBuf>,
+    /// It was found in a directory: one of no known format is no input, and no trouble.
+    pub found: bool,
+}
+
+impl Source {
+    /// Opens it, undoes its compression, and reads as much as is needed to tell its format.
+    ///
+    /// # Errors
+    /// [`InputError::Missing`] and [`InputError::Unreadable`]. A failure after the first bytes is
+    /// a problem of the input, see [`OpenInput::problems`].
+    pub fn open(&self) -> Result<OpenInput, InputError> {
+        let Some(path) = &self.path else {
+            return Ok(OpenInput::new(self.name.clone(), Box::new(std::io::stdin()), None));
+        };
+        let opened = File::open(path).and_then(|file| file.metadata().map(|meta| (file, meta)));
+        let (file, meta) = opened.map_err(|e| InputError::of(&self.name, e))?;
+        if meta.is_dir() {
+            return Err(InputError::of(&self.name, ErrorKind::IsADirectory.into()));
+        }
+        let modified = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        let modified_ns = modified.and_then(|d| i64::try_from(d.as_nanos()).ok());
+        let mut input = OpenInput::new(self.name.clone(), Box::new(file), modified_ns);
+        match input.first_error.take() {
+            Some(e) if input.head.is_empty() => Err(InputError::of(&self.name, e)),
+            _ => Ok(input),
+        }
+    }
+}
+
+/// The inputs that `names` stand for: `-` is standard input, a directory every file in it and
+/// below in order of their paths (hidden ones left out), all else a file.
+///
+/// # Errors
+/// One for each name that is missing or cannot be listed; the others are returned all the same.
+pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
+    let (mut sources, mut errors) = (Vec::new(), Vec::new());
+    for name in names {
+        if name == "-" {
+            sources.push(Source { name: name.clone(), path: None, found: false });
+            continue;
+        }
+        let path = Path::new(name);
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => walk(path, 0, &mut sources, &mut errors),
+            Ok(_) => sources.push(Source { name: name.clone(), path: Some(path.to_owned()), found: false }),
+            Err(e) => errors.push(InputError::of(name, e)),
+        }
+    }
+    (sources, errors)
+}
+
+fn walk(directory: &Path, depth: usize, sources: &mut Vec<Source>, errors: &mut Vec<InputError>) {
+    let name = |path: &Path| path.to_string_lossy().into_owned();
+    let listed = std::fs::read_dir(directory).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let mut entries = match listed {
+        Ok(entries) => entries,
+        Err(e) => return errors.push(InputError::of(&name(directory), e)),
+    };
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        // A link to a directory is not followed: it may lead back up.
+        let is_directory = entry.file_type().is_ok_and(|t| t.is_dir());
+        if is_directory && depth < DEPTH {
+            walk(&path, depth + 1, sources, errors);
+        } else if std::fs::metadata(&path).is_ok_and(|meta| meta.is_file()) {
+            sources.push(Source { name: name(&path), path: Some(path), found: true });
+        }
+    }
+}
+
+/// The bytes of an input and what stopped them.
+enum Stream {
+    Raw { source: Box<dyn Read + Send>, error: Option<std::io::Error> },
+    Decompressed(Box<Decompressor<Peeked>>),
+}
+
+impl Stream {
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        match self {
+            Stream::Raw { source, error } => loop {
+                match source.read(out) {
+                    Ok(n) => return n.min(out.len()),
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Err(e) => {
+                        *error = Some(e);
+                        return 0;
+                    }
+                }
+            },
+            Stream::Decompressed(d) => d.read(out).unwrap_or(0),
+        }
+    }
+
+    fn problems(&self, problems: &mut Problems) {
+        match self {
+            Stream::Raw { error: None, .. } => {}
+            Stream::Raw { error: Some(e), .. } => {
+                problems.add(ProblemKind::ReadError, || "", || format!("the input could not be read on: {e}"));
+            }
+            Stream::Decompressed(d) => {
+                d.source().stream.problems(problems);
+                if let Some(fault) = d.fault() {
+                    problems.add(ProblemKind::BadCompression, || "", || fault);
+                }
+            }
+        }
+    }
+}
+
+/// A stream whose beginning was read already.
+struct Peeked {
+    head: Vec<u8>,
+    taken: usize,
+    stream: Stream,
+}
+
+impl Peeked {
+    /// Reads until `want` bytes of the head are there, or the stream ends.
+    fn fill_head(&mut self, want: usize) {
+        while self.head.len() < want {
+            let have = self.head.len();
+            self.head.resize(HEAD_BYTES.max(want), 0);
+            let space = self.head.get_mut(have..).unwrap_or_default();
+            let n = self.stream.read(space);
+            self.head.truncate(have + n);
+            if n == 0 {
+                break;
+            }
+        }
+    }
+
+    fn rest_of_head(&self) -> &[u8] {
+        self.head.get(self.taken..).unwrap_or_default()
+    }
+}
+
+impl Read for Peeked {
+    #[inline]
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let rest = self.rest_of_head();
+        if rest.is_empty() {
+            return Ok(self.stream.read(out));
+        }
+        let n = rest.len().min(out.len());
+        let (Some(to), Some(from)) = (out.get_mut(..n), rest.get(..n)) else { return Ok(0) };
+        to.copy_from_slice(from);
+        self.taken += n;
+        Ok(n)
+    }
+}
+
+/// An input that can be read: plain bytes, whatever it was compressed with.
+///
+/// Reading never fails: where the source fails or the compressed data is damaged, the bytes end
+/// there, and [`problems`](OpenInput::problems) says so.
+pub struct OpenInput {
+    /// As given on the command line.
+    pub name: String,
+    /// Last modification, ns since the epoch; none for standard input.
+    pub modified_ns: Option<i64>,
+    /// What it was compressed with, outermost first.
+    pub compressions: Vec<&'static str>,
+    head: Vec<u8>,
+    first_error: Option<std::io::Error>,
+    peeked: Peeked,
+    buffer: Vec<u8>,
+    buffer_start: usize,
+}
+
+impl std::fmt::Debug for OpenInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenInput").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl OpenInput {
+    /// An input called `name` that reads `source` and undoes its compression.
+    pub fn new(name: String, source: Box<dyn Read + Send>, modified_ns: Option<i64>) -> OpenInput {
+        let mut peeked = Peeked { head: Vec::new(), taken: 0, stream: Stream::Raw { source, error: None } };
+        // Enough for a magic number; a live stream may give no more for long.
+        peeked.fill_head(8);
+        let mut compressions = Vec::new();
+        while let Some(kind) = Compression::of(&peeked.head).filter(|_| compressions.len() < LAYERS) {
+            compressions.push(kind.name());
+            let stream = Stream::Decompressed(Box::new(Decompressor::new(peeked, kind)));
+            peeked = Peeked { head: Vec::new(), taken: 0, stream };
+            peeked.fill_head(8);
+        }
+        if super::capture::CaptureKind::of(&peeked.head).is_none() {
+            peeked.fill_head(HEAD_BYTES);
+        }
+        let first_error = match &mut peeked.stream {
+            Stream::Raw { error, .. } if peeked.head.is_empty() => error.take(),
+            _ => None,
+        };
+        let head = peeked.head.clone();
+        OpenInput { name, modified_ns, compressions, head, first_error, peeked, buffer: Vec::new(), buffer_start: 0 }
+    }
+
+    /// The beginning of its plain bytes: up to 64 KiB, at least 8 unless it is shorter.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// What kept its bytes from being read to their end, so far.
+    pub fn problems(&self) -> Problems {
+        let mut problems = Problems::default();
+        self.peeked.stream.problems(&mut problems);
+        problems
+    }
+}
+
+impl Read for OpenInput {
+    #[inline]
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let buffered = self.buffer.get(self.buffer_start..).unwrap_or_default();
+        if buffered.is_empty() {
+            return self.peeked.read(out);
+        }
+        let n = buffered.len().min(out.len());
+        let (Some(to), Some(from)) = (out.get_mut(..n), buffered.get(..n)) else { return Ok(0) };
+        to.copy_from_slice(from);
+        self.buffer_start += n;
+        Ok(n)
+    }
+}
+
+impl BufRead for OpenInput {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        const BLOCK_BYTES: usize = 256 << 10;
+        if self.buffer_start >= self.buffer.len() {
+            self.buffer.resize(BLOCK_BYTES, 0);
+            let n = self.peeked.read(&mut self.buffer)?;
+            self.buffer.truncate(n);
+            self.buffer_start = 0;
+        }
+        Ok(self.buffer.get(self.buffer_start..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.buffer_start = self.buffer_start.saturating_add(bytes).min(self.buffer.len());
+    }
+}
