@@ -332,7 +332,7 @@ mod tests {
         let plain = plain();
         for kind in ALL {
             let coded = compress(kind, &plain);
-            for cut in [1, 5, coded.len() / 2, coded.len() - 1] {
+            for cut in [1, 5, coded.len() / 2, coded.len() - 6] {
                 let head = &coded[..coded.len() - cut];
                 let (out, fault) = decompress(kind, head);
                 assert!(plain.starts_with(&out) && fault.is_some(), "{kind:?} without its last {cut} bytes");

@@ -1,10 +1,11 @@
 //! Packets to HTTP exchanges.
 //!
-//! `link` and `ip` turn a captured packet into TCP [`Segment`]s; `tcp` puts the segments of each
+//! [`packet`] turns a captured frame into a TCP [`Segment`]; `tcp` puts the segments of each
 //! connection in order; what a connection carries is probed and handed to a [`StreamParser`]
 //! (`http1`, `http2`, `tls`, …), which tells an [`ExchangeSink`](crate::model::exchange::ExchangeSink) of exchanges.
 
 pub mod hpack;
+pub mod packet;
 
 use crate::model::exchange::{ExchangeSink, Mark, Peer};
 use crate::model::problem::Problems;

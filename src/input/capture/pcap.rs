@@ -82,8 +82,12 @@ impl Pcap {
                 return None;
             }
             let record = self.record(window.data());
+            // A file header read as a record has a captured length of 0.
+            if record.captured == 0 && self.next_file(window, tally) {
+                continue;
+            }
             if !self.is_possible(&record) {
-                if self.next_file(window, tally) || self.resynchronise(window, tally, record, false) {
+                if self.resynchronise(window, tally, record, false) {
                     continue;
                 }
                 return None;
@@ -143,6 +147,7 @@ impl Pcap {
     }
 
     /// Files joined with `cat`: a whole file header stands where a record should.
+    #[cold]
     fn next_file<R: Read>(&mut self, window: &mut Window<R>, tally: &mut Tally) -> bool {
         window.fill(FILE_HEADER);
         let bytes = window.data();
@@ -154,6 +159,7 @@ impl Pcap {
         tally.problem_next(ProblemKind::Garbage, || {
             format!("another pcap file begins at byte {offset}: files were joined; it was read too")
         });
+        tally.forget_times();
         window.consume(FILE_HEADER);
         *self = next;
         true

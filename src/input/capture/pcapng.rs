@@ -120,7 +120,7 @@ impl Pcapng {
             };
         }
         let head = Head { kind: order.u32(bytes, 0), length: order.u32(bytes, 4), order };
-        (head.length >= FRAMING as u32 && head.length % 4 == 0 && head.length <= BLOCK_BYTES).then_some(head)
+        (head.length >= FRAMING as u32 && head.length.is_multiple_of(4) && head.length <= BLOCK_BYTES).then_some(head)
     }
 
     #[inline]

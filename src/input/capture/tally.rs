@@ -94,6 +94,11 @@ impl Tally {
         });
     }
 
+    /// Another file begins, whose times need not go on from this one's.
+    pub(super) fn forget_times(&mut self) {
+        self.newest.clear();
+    }
+
     /// When the newest packet of any interface was captured, ns.
     pub(super) fn newest_ns(&self) -> Option<i64> {
         self.newest.iter().flatten().max().copied()
