@@ -3,7 +3,6 @@
 use super::{frame, stamp, verdict, vscode};
 use crate::input::log::{Format, Grade, LineReader, LogContext, Reader, RecordSink};
 use crate::model::limits;
-use crate::model::options::ReadOptions;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::ProblemKind;
 use crate::model::record::{ClientCall, ClientOutcome, LogEventKind, Record, When};
@@ -65,11 +64,8 @@ fn tool<'a>(text: &'a str, before: &str) -> Option<&'a str> {
 
 struct Log {
     input: InputId,
-    name: String,
-    modified_ns: Option<i64>,
-    options: ReadOptions,
+    times: stamp::LocalTimes,
     file_server: Option<Arc<str>>,
-    inferred: bool,
     open: Vec<ClientCall>,
 }
 
@@ -77,23 +73,10 @@ impl Log {
     fn new(context: &LogContext<'_>) -> Log {
         Log {
             input: context.input,
-            name: context.name.to_owned(),
-            modified_ns: context.modified_ns,
-            options: context.options.clone(),
+            times: stamp::LocalTimes::new(context),
             file_server: frame::name_in_path(context, "MCP user-", ".log"),
-            inferred: false,
             open: Vec::new(),
         }
-    }
-
-    fn when(&mut self, time: &str, place: Place, out: &mut dyn RecordSink) -> Option<When> {
-        if self.options.tz.is_none() && !self.inferred {
-            self.inferred = true;
-            out.problem(ProblemKind::InferredTime, place, "local times without a zone, taken as UTC; give --tz");
-        }
-        let context =
-            LogContext { input: self.input, name: &self.name, options: &self.options, modified_ns: self.modified_ns };
-        stamp::local(time, &context)
     }
 
     /// Cursor says both "Handling CallTool action" and "Calling tool" for one call.
@@ -154,7 +137,7 @@ impl LineReader for Log {
         let place = Place::line(self.input, number);
         let text = String::from_utf8_lossy(line);
         let Some((time, level, message)) = vscode::parts(&text) else { return };
-        let when = self.when(time, place, out);
+        let when = self.times.read(time, place, out);
         out.entry(when);
         let (server, message) = server_and_text(message);
         let server = server.map(Arc::from).or_else(|| self.file_server.clone());

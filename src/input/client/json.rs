@@ -8,42 +8,42 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The members of one JSON object in order, values as exact text.
-pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     /// Reads one whole JSON object.
-    pub(super) fn parse(text: &'a str) -> serde_json::Result<Fields<'a>> {
+    pub(crate) fn parse(text: &'a str) -> serde_json::Result<Fields<'a>> {
         serde_json::from_str(text)
     }
 
     /// The exact text of a member; the last of equal names, as JSON.parse takes it. `null` counts
     /// as absent.
-    pub(super) fn raw(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.get()).filter(|t| *t != "null")
     }
 
     /// A string member, unescaped; none if it is absent or of another type.
-    pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
         self.raw(name).and_then(string)
     }
 
     /// A string member as shared text.
-    pub(super) fn shared(&self, name: &str) -> Option<Arc<str>> {
+    pub(crate) fn shared(&self, name: &str) -> Option<Arc<str>> {
         self.string(name).map(|s| Arc::from(&*s))
     }
 
     /// An object member.
-    pub(super) fn object(&self, name: &str) -> Option<Fields<'a>> {
+    pub(crate) fn object(&self, name: &str) -> Option<Fields<'a>> {
         self.raw(name).and_then(|t| Fields::parse(t).ok())
     }
 
     /// Is a member the literal `true`?
-    pub(super) fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.raw(name) == Some("true")
     }
 
     /// Every name with its value's text.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(n, v)| (&**n, v.get()))
     }
 }
@@ -91,17 +91,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
 }
 
 /// The value of a JSON string's text; none if it is no string.
-pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Name<'_>>(text).ok().map(|n| n.0)
 }
 
 /// The elements of a JSON array's text; none if it is no array.
-pub(super) fn array(text: &str) -> Option<Vec<&RawValue>> {
+pub(crate) fn array(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
 /// An id from its JSON text, with its type.
-pub(super) fn rpc_id(text: &str) -> RpcId {
+pub(crate) fn rpc_id(text: &str) -> RpcId {
     if text == "null" {
         return RpcId::Null;
     }
@@ -117,7 +117,7 @@ pub(super) fn rpc_id(text: &str) -> RpcId {
 
 /// Makes cut JSON whole: drops the token that the cut went through and closes what is open, so that
 /// the members before it can still be read. None if nothing of an object or array is left.
-pub(super) fn mend(cut: &str) -> Option<String> {
+pub(crate) fn mend(cut: &str) -> Option<String> {
     let bytes = cut.as_bytes();
     let mut open: Vec<u8> = Vec::new();
     // Where the text can be cut off, and the depth there: after a value, or after an opening bracket.

@@ -10,9 +10,9 @@ pub mod crosswire_client;
 pub mod cursor;
 mod frame;
 mod inspect;
-mod json;
+pub(crate) mod json;
 pub mod mcp_remote;
-mod stamp;
+pub(crate) mod stamp;
 mod verdict;
 pub mod vscode;
 

@@ -2,10 +2,8 @@
 
 use super::{frame, stamp};
 use crate::input::log::{Format, Grade, LineReader, LogContext, Reader, RecordSink};
-use crate::model::options::ReadOptions;
 use crate::model::place::{Place, Vantage};
-use crate::model::problem::ProblemKind;
-use crate::model::record::{LogEventKind, Record, When};
+use crate::model::record::{LogEventKind, Record};
 use std::sync::Arc;
 
 /// `vscode-mcp`.
@@ -64,31 +62,12 @@ fn grade_line(line: &[u8]) -> Grade {
 
 struct Log {
     input: crate::model::place::InputId,
-    name: String,
-    modified_ns: Option<i64>,
-    options: ReadOptions,
-    inferred: bool,
+    times: stamp::LocalTimes,
 }
 
 impl Log {
     fn new(context: &LogContext<'_>) -> Log {
-        Log {
-            input: context.input,
-            name: context.name.to_owned(),
-            modified_ns: context.modified_ns,
-            options: context.options.clone(),
-            inferred: false,
-        }
-    }
-
-    fn when(&mut self, time: &str, place: Place, out: &mut dyn RecordSink) -> Option<When> {
-        if self.options.tz.is_none() && !self.inferred {
-            self.inferred = true;
-            out.problem(ProblemKind::InferredTime, place, "local times without a zone, taken as UTC; give --tz");
-        }
-        let context =
-            LogContext { input: self.input, name: &self.name, options: &self.options, modified_ns: self.modified_ns };
-        stamp::local(time, &context)
+        Log { input: context.input, times: stamp::LocalTimes::new(context) }
     }
 }
 
@@ -98,7 +77,7 @@ impl LineReader for Log {
         let text = String::from_utf8_lossy(line);
         // A line without a time goes on with the message before it (a refusal's HTML body).
         let Some((time, level, message)) = parts(&text) else { return };
-        let when = self.when(time, place, out);
+        let when = self.times.read(time, place, out);
         out.entry(when);
         let server: Option<Arc<str>> = None;
         if let Some(json) = FROM_CLIENT.iter().find_map(|p| message.strip_prefix(p)) {
