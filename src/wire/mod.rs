@@ -6,6 +6,7 @@
 
 pub mod hpack;
 pub mod packet;
+pub mod recorded;
 
 use crate::model::exchange::{ExchangeSink, Mark, Peer};
 use crate::model::problem::Problems;
