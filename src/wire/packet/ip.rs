@@ -5,7 +5,7 @@ use super::link::short;
 use super::{Bytes, Context, State};
 use crate::model::problem::ProblemKind;
 use crate::wire::Segment;
-use etherparse::{IpAuthHeaderSlice, IpNumber, Ipv6ExtensionSlice, Ipv6ExtensionsSlice};
+use etherparse::IpAuthHeaderSlice;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol numbers (IANA).
@@ -136,7 +136,8 @@ impl State {
         }
     }
 
-    /// IPv6 extension headers (RFC 8200 §4), up to a fragment header.
+    /// IPv6 extension headers (RFC 8200 §4), up to a fragment header. Read here: the lax iterator of
+    /// etherparse 0.21 reads beyond the end of a header that is cut.
     fn extensions<'a>(
         &mut self,
         first: u8,
@@ -144,42 +145,41 @@ impl State {
         bytes: Bytes<'a>,
         context: &mut Context<'_>,
     ) -> Option<Segment<'a>> {
-        let (headers, _, _, _) = Ipv6ExtensionsSlice::from_slice_lax(IpNumber(first), bytes.data);
         let mut carries = first;
         let mut rest = bytes;
-        for header in headers {
-            let (next, length) = match &header {
-                Ipv6ExtensionSlice::HopByHop(h)
-                | Ipv6ExtensionSlice::Routing(h)
-                | Ipv6ExtensionSlice::DestinationOptions(h) => (h.next_header(), h.slice().len()),
-                Ipv6ExtensionSlice::Authentication(h) => (h.next_header(), h.slice().len()),
-                Ipv6ExtensionSlice::Fragment(h) => (h.next_header(), h.slice().len()),
+        loop {
+            let length = match (carries, rest.data) {
+                (protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS, [_, eights, ..]) => {
+                    (usize::from(*eights) + 1) * 8
+                }
+                (protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS | protocol::FRAGMENT, _) => 8,
+                _ => break,
             };
-            (carries, rest) = (next.0, rest.after(length));
-            if let Ipv6ExtensionSlice::Fragment(h) = &header
-                && h.is_fragmenting_payload()
-            {
+            let Some(header) = rest.data.get(..length).and_then(|h| h.first_chunk::<8>()) else {
+                return short(rest, "IPv6 extension", length, context);
+            };
+            let after = rest.after(length);
+            let field = u16::from_be_bytes([header[2], header[3]]);
+            let (offset, more) = (u32::from(field & 0xfff8), field & 1 != 0);
+            if carries == protocol::FRAGMENT && (offset != 0 || more) {
                 let piece = Fragment {
                     // The protocol may differ between fragments and is that of the first
                     // (RFC 8200 §4.5): it is no part of the key.
                     key: Key {
                         ends,
-                        id: h.identification(),
+                        id: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
                         protocol: 0,
                         interface: context.interface,
                         scope: context.scope,
                     },
-                    offset: u32::from(h.fragment_offset().value()) * 8,
-                    more: h.more_fragments(),
-                    bytes: rest,
+                    offset,
+                    more,
+                    bytes: after,
                 };
-                self.fragments.add_with_protocol(&piece, carries, context);
+                self.fragments.add_with_protocol(&piece, header[0], context);
                 return None;
             }
-        }
-        if carries == first && rest.data.len() == bytes.data.len() {
-            // Not one header was whole.
-            return short(bytes, "IPv6 extension", 8, context);
+            (carries, rest) = (header[0], after);
         }
         if !context.enter() {
             return None;
