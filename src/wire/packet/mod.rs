@@ -8,9 +8,6 @@ mod checksum;
 mod fragments;
 mod ip;
 mod link;
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests;
 mod transport;
 mod tunnel;
 
