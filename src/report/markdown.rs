@@ -2,6 +2,8 @@
 
 use super::clean::{clean, clean_short};
 use super::headline::{coverage_line, problem_lines, standing, verdict};
+use super::ladder::{Ladder, Timeline};
+use super::paper::Paper;
 use super::table::Table;
 use super::tables::{CALLS, CITED, CROSSED, INPUTS, ORPHANED, OTHERS, SESSIONS, WINDOWS};
 use super::view::{View, moment};
@@ -15,8 +17,33 @@ pub static RENDERER: Renderer = Renderer {
     name: "markdown",
     doc: "GitHub-flavoured Markdown for a bug tracker: tables, and a collapsed part per finding.",
     report: Some(report),
-    timeline: None,
+    timeline: Some(timeline),
 };
+
+/// Findings with a timeline of their own; more would make the page too long for a tracker.
+const LADDERS: usize = 50;
+
+fn timeline(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# crosswire timeline\n\n{}", escape(&coverage_line(view.report)))?;
+    for ladder in super::ladders(view, options, usize::MAX) {
+        writeln!(out, "\n## {}\n", capital(&escape(&ladder.title)))?;
+        drawing(&ladder, options, out)?;
+    }
+    findings(view, options, 0, out)?;
+    writeln!(out, "\n**{}**", escape(&verdict(view.report)))
+}
+
+fn drawing(ladder: &Ladder, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    if options.mermaid {
+        let mut text = Vec::new();
+        super::ladder::mermaid::draw(ladder, &mut text)?;
+        return fenced(&String::from_utf8_lossy(&text), "mermaid", out);
+    }
+    let mut text = Vec::new();
+    let plain = RenderOptions { color: false, ascii: false, ..options.clone() };
+    super::ladder::text::draw(ladder, &mut Paper::new(&mut text, &plain))?;
+    fenced(&String::from_utf8_lossy(&text), "text", out)
+}
 
 fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# crosswire report\n")?;
@@ -32,7 +59,7 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
         sequence(view, n, window, out)?;
     }
     table(&OTHERS, view, out)?;
-    findings(view, out)?;
+    findings(view, options, LADDERS, out)?;
     match options.calls.or(options.verbose.then_some(Calls::All)) {
         Some(Calls::All) => table(&CALLS, view, out)?,
         Some(Calls::Cited) => table(&CITED, view, out)?,
@@ -98,13 +125,25 @@ fn sequence(view: &View<'_>, number: usize, window: &Window, out: &mut dyn Write
     fenced(&block, "text", out)
 }
 
-fn findings(view: &View<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn findings(view: &View<'_>, options: &RenderOptions, ladders: usize, out: &mut dyn Write) -> io::Result<()> {
     if view.report.findings.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n## Findings")?;
+    let timeline = Timeline::new(view);
     for (n, f) in view.report.findings.iter().enumerate() {
+        if options.around.is_some_and(|only| only != n + 1) {
+            continue;
+        }
         finding(view, n + 1, f, out)?;
+        let drawn =
+            if n < ladders { timeline.around(n + 1, &super::finding_calls(f), super::CONTEXT) } else { Vec::new() };
+        for ladder in drawn {
+            // Markdown inside the element needs the empty lines (CommonMark §4.6).
+            writeln!(out, "\n<details><summary>Timeline, {}</summary>\n", escape(&ladder.title))?;
+            drawing(&ladder, options, out)?;
+            writeln!(out, "\n</details>")?;
+        }
     }
     Ok(())
 }

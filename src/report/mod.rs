@@ -1,7 +1,7 @@
 //! Renderings of a [`Report`]. Rendering never invents: every word about
 //! the traffic comes from the report.
 
-use crate::model::report::{CallKey, Report};
+use crate::model::report::{CallKey, Finding, Report};
 use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
@@ -10,11 +10,15 @@ pub mod clean;
 mod csv;
 pub mod filter;
 pub mod headline;
+mod html;
 mod json;
+pub mod ladder;
 mod layout;
 mod markdown;
 mod ndjson;
 mod paper;
+pub mod reindent;
+mod svg;
 pub mod table;
 pub mod tables;
 mod text;
@@ -51,6 +55,8 @@ pub struct RenderOptions {
     pub mermaid: bool,
     /// `-v`: list sessions and calls too.
     pub verbose: bool,
+    /// Number (from 1) of the finding to which a timeline is to be cut.
+    pub around: Option<usize>,
 }
 
 impl Default for RenderOptions {
@@ -63,6 +69,7 @@ impl Default for RenderOptions {
             table: None,
             mermaid: false,
             verbose: false,
+            around: None,
         }
     }
 }
@@ -83,17 +90,42 @@ pub struct Renderer {
 }
 
 /// Every output format.
-pub static RENDERERS: &[&Renderer] =
-    &[&text::RENDERER, &markdown::RENDERER, &csv::RENDERER, &json::RENDERER, &ndjson::RENDERER];
+pub static RENDERERS: &[&Renderer] = &[
+    &text::RENDERER,
+    &markdown::RENDERER,
+    &csv::RENDERER,
+    &json::RENDERER,
+    &ndjson::RENDERER,
+    &html::RENDERER,
+    &svg::RENDERER,
+];
 
 /// The output format of this name.
 pub fn find(name: &str) -> Option<&'static Renderer> {
     RENDERERS.iter().copied().find(|r| r.name == name)
 }
 
+/// Messages around each of a finding's own that its ladder shows.
+const CONTEXT: usize = 3;
+
+/// The ladders that a timeline is to show, each of at most `max_rows` messages.
+fn ladders(view: &View<'_>, options: &RenderOptions, max_rows: usize) -> Vec<ladder::Ladder> {
+    let timeline = ladder::Timeline::new(view);
+    let finding = options.around.and_then(|n| Some((n, view.report.findings.get(n.checked_sub(1)?)?)));
+    match finding {
+        Some((n, f)) => timeline.around(n, &finding_calls(f), CONTEXT),
+        None => timeline.ladders(max_rows).collect(),
+    }
+}
+
+/// The calls that a finding names.
+fn finding_calls(f: &Finding) -> Vec<CallKey> {
+    f.calls.iter().copied().chain(f.victim).chain(f.owner).collect()
+}
+
 /// The calls that findings and windows cite.
 pub fn cited(report: &Report) -> FxHashSet<CallKey> {
-    let findings = report.findings.iter().flat_map(|f| f.calls.iter().copied().chain(f.victim).chain(f.owner));
+    let findings = report.findings.iter().flat_map(finding_calls);
     let windows = report.windows.iter().flat_map(|w| w.lost.iter().copied().chain(w.trigger_call));
     findings.chain(windows).collect()
 }

@@ -23,6 +23,8 @@ pub enum Style {
     Bold,
     /// In a tone.
     Tone(Tone),
+    /// In the colour of a lane.
+    Lane(usize),
 }
 
 impl<'a> Paper<'a> {
@@ -73,6 +75,7 @@ fn code(style: Style) -> Option<&'static str> {
         Style::Tone(Tone::Warn) => Some("33"),
         Style::Tone(Tone::Good) => Some("32"),
         Style::Tone(Tone::Dim) => Some("2"),
+        Style::Lane(n) => ["36", "35", "34", "33", "32"].get(n % 5).copied(),
     }
 }
 

@@ -15,8 +15,21 @@ pub static RENDERER: Renderer = Renderer {
     name: "text",
     doc: "Tables for a terminal or an issue; the first line says how much could be read.",
     report: Some(report),
-    timeline: None,
+    timeline: Some(timeline),
 };
+
+fn timeline(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let paper = &mut Paper::new(out, options);
+    paper.line(&coverage_line(view.report), Style::Bold)?;
+    for ladder in super::ladders(view, options, usize::MAX) {
+        paper.end()?;
+        paper.flow(&ladder.title, 0, Style::Bold)?;
+        super::ladder::text::draw(&ladder, paper)?;
+    }
+    findings(view, options.around, paper)?;
+    paper.end()?;
+    paper.flow(&verdict(view.report), 0, Style::Bold)
+}
 
 fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
     let paper = &mut Paper::new(out, options);
@@ -41,7 +54,7 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
         Some(Calls::Cited) => table(&CITED, view, paper)?,
         Some(Calls::None) | None => {}
     }
-    findings(view, paper)?;
+    findings(view, None, paper)?;
     paper.end()?;
     paper.flow(&verdict(view.report), 0, Style::Bold)
 }
@@ -116,13 +129,13 @@ pub(super) fn remark(line: &SequenceLine) -> String {
     }
 }
 
-fn findings(view: &View<'_>, paper: &mut Paper<'_>) -> io::Result<()> {
+fn findings(view: &View<'_>, only: Option<usize>, paper: &mut Paper<'_>) -> io::Result<()> {
     if view.report.findings.is_empty() {
         return Ok(());
     }
     paper.end()?;
     paper.line("Findings", Style::Bold)?;
-    for (n, f) in view.report.findings.iter().enumerate() {
+    for (n, f) in view.report.findings.iter().enumerate().filter(|(n, _)| only.is_none_or(|only| only == n + 1)) {
         finding(view, n + 1, f, paper)?;
     }
     Ok(())

@@ -19,12 +19,15 @@ mod windows;
 pub use calls::{CALLS, CITED, delivered_name, outcome_name};
 pub use crossed::CROSSED;
 pub use exchanges::EXCHANGES;
+pub(crate) use exchanges::end_name;
 pub use findings::FINDINGS;
 pub use inputs::INPUTS;
 pub use orphaned::ORPHANED;
+pub(crate) use orphaned::waited_ns;
 pub use others::OTHERS;
 pub use sessions::SESSIONS;
 pub use windows::WINDOWS;
+pub(crate) use windows::cause_name;
 
 /// Every table that `--table` can name.
 pub static TABLES: &[&Table] =
