@@ -39,8 +39,11 @@ fn grade_line(line: &[u8]) -> Grade {
     let Ok(fields) = Fields::parse(text) else { return Grade::No };
     let Some(kind) = fields.string("type") else { return Grade::No };
     let conversation = fields.raw("sessionId").is_some();
+    let of_a_tree = fields.iter().any(|(name, _)| name == "parentUuid");
     match &*kind {
         "assistant" | "user" if conversation && fields.raw("message").is_some() => Grade::Certain,
+        // The session stands behind the message, which may be longer than what is looked at.
+        "assistant" | "user" if of_a_tree => Grade::Likely,
         "summary" if fields.raw("leafUuid").is_some() => Grade::Likely,
         "system" | "progress" | "attachment" | "file-history-snapshot" | "queue-operation" if conversation => {
             Grade::Likely

@@ -32,19 +32,24 @@ pub static FORMATS: &[&Format] = &[
     &mcp_remote::FORMAT,
 ];
 
-/// Grades an input by its lines: `of_line` tells each whole line's grade (the last one may be cut
-/// and counts only if it stands alone). One certain line of the first hundred that have a grade
-/// decides; a log may begin with anything.
+/// Grades an input by its first hundred lines: the best grade counts, as a log may begin with
+/// anything. The last line may be cut: JSON is then graded by what stands before the cut, other
+/// lines only if they stand alone.
 fn grade_lines(head: &[u8], of_line: impl Fn(&[u8]) -> Grade) -> Grade {
     let mut lines = head.split(|&b| b == b'\n').filter(|l| !l.trim_ascii().is_empty()).take(101).peekable();
     let mut best = Grade::No;
-    let mut first = true;
+    let mut alone = true;
     while let Some(line) = lines.next() {
-        if lines.peek().is_none() && !first && !head.ends_with(b"\n") {
-            break;
-        }
-        first = false;
-        best = best.max(of_line(line.trim_ascii_end()));
+        let is_cut = lines.peek().is_none() && !head.ends_with(b"\n");
+        best = best.max(match of_line(line.trim_ascii_end()) {
+            Grade::No if is_cut && line.starts_with(b"{") => {
+                let mended = json::mend(&String::from_utf8_lossy(line));
+                mended.map_or(Grade::No, |m| of_line(m.as_bytes()))
+            }
+            _ if is_cut && !alone && !line.starts_with(b"{") => Grade::No,
+            grade => grade,
+        });
+        alone = false;
         if best == Grade::Certain {
             break;
         }

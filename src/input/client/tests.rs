@@ -108,6 +108,22 @@ fn fixtures_are_known() {
 }
 
 #[test]
+fn a_first_line_longer_than_what_is_looked_at_is_known() {
+    let long = "x".repeat(100_000);
+    let neutral =
+        format!(r#"{{"at":"2026-11-29T19:38:46Z","method":"tools/list","outcome":"ok","result":{{"t":"{long}"}}}}"#);
+    let entry = format!(
+        r#"{{"parentUuid":null,"type":"user","message":{{"role":"user","content":"{long}"}},"sessionId":"s"}}"#
+    );
+    for (line, format) in [(neutral, "crosswire-client"), (entry, "claude-code")] {
+        let head = &line.as_bytes()[..64 << 10];
+        let best = FORMATS.iter().rev().max_by_key(|f| (f.grade)(head)).unwrap();
+        assert_eq!(best.name, format);
+        assert!((best.grade)(head) >= Grade::Likely);
+    }
+}
+
+#[test]
 fn neutral_format_in_full() {
     let kept = read("crosswire-client", "client.jsonl", &fixture("crosswire-client.jsonl"));
     assert!(kept.problems.is_empty(), "{:?}", kept.problems);
