@@ -85,3 +85,31 @@ pub fn same_file(path: &str, name: &str) -> bool {
             _ => false,
         }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Detected, detect};
+    use crate::input::capture::CaptureKind;
+    use crate::input::open::InputError;
+    use crate::model::options::ReadOptions;
+
+    #[test]
+    fn magic_numbers_are_proof_and_options_decide_before_them() {
+        let none = ReadOptions::default();
+        let found = |name: &str, head: &[u8], options: &ReadOptions| detect(name, head, options);
+        let head = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0];
+        assert!(matches!(found("a", &head, &none), Ok(Detected::Capture(CaptureKind::Pcap))));
+        assert!(matches!(found("a", b"", &none), Ok(Detected::Empty)));
+        assert!(matches!(found("a", &[0, 1, 2, 0xff, 0xfe], &none), Ok(Detected::Unknown)));
+        let options = ReadOptions {
+            input_format: Some("pcap".to_owned()),
+            input_formats: vec![("pcapng".to_owned(), "./b".to_owned())],
+            ..ReadOptions::default()
+        };
+        assert!(matches!(found("a", b"x", &options), Ok(Detected::Capture(CaptureKind::Pcap))));
+        assert!(matches!(found("./b", &head, &options), Ok(Detected::Capture(CaptureKind::Pcapng))));
+        let options = ReadOptions { input_format: Some("nonsense".to_owned()), ..ReadOptions::default() };
+        assert!(matches!(found("a", &head, &options), Err(InputError::NoSuchFormat { .. })));
+    }
+}

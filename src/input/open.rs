@@ -315,3 +315,104 @@ impl BufRead for OpenInput {
         self.buffer_start = self.buffer_start.saturating_add(bytes).min(self.buffer.len());
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{InputError, OpenInput, Source, expand};
+    use crate::model::problem::ProblemKind;
+    use std::io::{BufRead, Read, Write};
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut w = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        w.write_all(plain).unwrap();
+        w.finish().unwrap()
+    }
+
+    fn open(bytes: Vec<u8>) -> OpenInput {
+        OpenInput::new("-".to_owned(), Box::new(std::io::Cursor::new(bytes)), None)
+    }
+
+    fn all(input: &mut OpenInput) -> Vec<u8> {
+        let mut out = Vec::new();
+        input.read_to_end(&mut out).unwrap();
+        out
+    }
+
+    fn lines(count: usize) -> Vec<u8> {
+        (0..count).flat_map(|n| format!("line {n} of a log\n").into_bytes()).collect()
+    }
+
+    #[test]
+    fn compression_inside_compression() {
+        let plain = lines(20_000);
+        let coded = gzip(&zstd::stream::encode_all(&plain[..], 1).unwrap());
+        let mut input = open(coded);
+        assert_eq!(input.compressions, ["gzip", "zstd"]);
+        assert_eq!(input.head(), &plain[..64 << 10]);
+        assert_eq!(all(&mut input), plain);
+        assert!(input.problems().is_empty());
+    }
+
+    #[test]
+    fn a_cut_file_ends_with_a_problem_and_keeps_what_came_before() {
+        let plain = lines(30_000);
+        let coded = gzip(&plain);
+        let mut input = open(coded[..coded.len() - 9].to_vec());
+        assert_eq!(all(&mut input), plain);
+        assert_eq!(input.problems().count(ProblemKind::BadCompression), 1);
+    }
+
+    #[test]
+    fn a_source_that_fails_on_the_way_ends_with_a_problem() {
+        struct Failing(usize);
+        impl Read for Failing {
+            fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+                if self.0 == 0 {
+                    return Err(std::io::Error::other("disk gone"));
+                }
+                let n = self.0.min(out.len());
+                out[..n].fill(b'a');
+                self.0 -= n;
+                Ok(n)
+            }
+        }
+        let mut input = OpenInput::new("x".to_owned(), Box::new(Failing(100_000)), None);
+        assert_eq!(all(&mut input).len(), 100_000);
+        assert_eq!(input.problems().count(ProblemKind::ReadError), 1);
+    }
+
+    #[test]
+    fn lines_and_bytes_may_be_read_in_turn() {
+        let plain = lines(40_000);
+        let mut input = open(plain.clone());
+        let mut first = Vec::new();
+        input.read_until(b'\n', &mut first).unwrap();
+        let mut next = [0; 5];
+        input.read_exact(&mut next).unwrap();
+        assert_eq!([&first[..], &next].concat(), &plain[..first.len() + 5]);
+        assert_eq!(all(&mut input), &plain[first.len() + 5..]);
+    }
+
+    #[test]
+    fn directories_are_listed_in_order_and_what_is_missing_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        for name in ["c.log", "a.log", "b/x.log", ".hidden"] {
+            std::fs::write(dir.path().join(name), name).unwrap();
+        }
+        let top = dir.path().to_str().unwrap().to_owned();
+        let missing = format!("{top}/none.pcap");
+        let (sources, errors) = expand(&[top.clone(), "-".to_owned(), missing, format!("{top}/c.log")]);
+        let names: Vec<_> = sources.iter().map(|s| (s.name.strip_prefix(&top).unwrap_or(&s.name), s.found)).collect();
+        assert_eq!(names, [("/a.log", true), ("/b/x.log", true), ("/c.log", true), ("-", false), ("/c.log", false)]);
+        assert!(matches!(errors[..], [InputError::Missing { .. }]));
+        assert!(matches!(
+            Source { name: top.clone(), path: Some(top.into()), found: false }.open(),
+            Err(InputError::Unreadable { .. })
+        ));
+        let opened = sources[0].open().unwrap();
+        assert_eq!(opened.head(), b"a.log");
+        assert!(opened.modified_ns.is_some());
+    }
+}

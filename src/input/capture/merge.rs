@@ -151,3 +151,96 @@ impl Slot {
         self.stats.unwrap_or_else(|| CaptureStats::unreadable(self.kind, "it was not read"))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::build::{Made, block, pcap, put32, section};
+    use super::super::bytes::Order;
+    use super::{CaptureInput, OPEN_CAPTURES, read_all};
+    use crate::input::capture::{CaptureKind, Frame, FrameSink};
+    use crate::input::open::{OpenInput, Source};
+    use crate::model::place::InputId;
+    use crate::model::problem::ProblemKind;
+
+    fn made(ms: u32) -> Made {
+        Made { seconds: 1_795_981_315, ns: ms * 1_000_000, data: vec![1; 4], wire: 4 }
+    }
+
+    fn classic(times: &[u32]) -> Vec<u8> {
+        let packets: Vec<Made> = times.iter().map(|t| made(*t)).collect();
+        pcap(Order::Little, 0xa1b2_c3d4, 1, &packets)
+    }
+
+    fn input(number: usize, bytes: Vec<u8>) -> CaptureInput {
+        let kind = CaptureKind::of(&bytes).unwrap();
+        let open = OpenInput::new(number.to_string(), Box::new(std::io::Cursor::new(bytes)), None);
+        let source = Source { name: number.to_string(), path: None, found: false };
+        CaptureInput { input: number as u32, kind, source, open: Some(open) }
+    }
+
+    fn order(captures: Vec<CaptureInput>) -> Vec<(u32, u64)> {
+        let mut seen = Vec::new();
+        read_all(captures, &mut |f: &Frame<'_>| seen.push((f.place.input, f.place.number)));
+        seen
+    }
+
+    #[test]
+    fn by_time_over_captures_and_in_file_order_within_one() {
+        let captures = [&[10, 20, 30][..], &[5, 25, 24, 26], &[20, 40], &[]];
+        let captures = captures.iter().enumerate().map(|(n, t)| input(n, classic(t)));
+        assert_eq!(order(captures.collect()), [(1, 1), (0, 1), (0, 2), (2, 1), (1, 2), (1, 3), (1, 4), (0, 3), (2, 2)]);
+    }
+
+    #[test]
+    fn more_captures_than_are_kept_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = OPEN_CAPTURES + 20;
+        let mut captures = Vec::new();
+        for n in 0..count {
+            let path = dir.path().join(n.to_string());
+            // The last given is the oldest, as `ls -t` lists rotated files.
+            let begin = (count - n) as u32 * 3;
+            std::fs::write(&path, classic(&[begin, begin + 1, begin + 4])).unwrap();
+            let source = Source { name: n.to_string(), path: Some(path), found: false };
+            captures.push(CaptureInput { input: n as u32, kind: CaptureKind::Pcap, source, open: None });
+        }
+        let mut times = Vec::new();
+        let stats = read_all(captures, &mut |f: &Frame<'_>| times.push(f.at));
+        assert_eq!(times.len(), count * 3);
+        assert!(times.is_sorted());
+        assert!(stats.iter().all(|s| s.records == 3 && s.problems.is_empty()));
+    }
+
+    #[test]
+    fn secrets_come_before_the_frames_behind_them_and_damage_is_reported() {
+        #[derive(Default)]
+        struct Log(Vec<String>);
+        impl FrameSink for Log {
+            fn frame(&mut self, frame: &Frame<'_>) {
+                self.0.push(format!("{}:{}", frame.place.input, frame.place.number));
+            }
+            fn secrets(&mut self, input: InputId, key_log: &[u8]) {
+                self.0.push(format!("{input} {}", String::from_utf8_lossy(key_log)));
+            }
+        }
+        let mut secrets = Vec::new();
+        put32(Order::Big, &mut secrets, 0x544c_534b);
+        put32(Order::Big, &mut secrets, 4);
+        secrets.extend(b"keys");
+        let mut bytes = section(Order::Big);
+        bytes.extend(super::super::build::interface(Order::Big, 1, &[]));
+        bytes.extend(block(Order::Big, 10, &secrets));
+        bytes.extend(super::super::build::packet(Order::Big, 0, 1_795_981_315_000_000, &made(0), &[]));
+        bytes.extend([0xff; 32]);
+        let coded = zstd::stream::encode_all(&bytes[..], 1).unwrap();
+        let mut cut = input(0, bytes);
+        cut.open =
+            Some(OpenInput::new("0".to_owned(), Box::new(std::io::Cursor::new([&coded[..], b"xyz"].concat())), None));
+        let mut log = Log::default();
+        let stats = read_all(vec![cut, input(1, classic(&[0]))], &mut log);
+        assert_eq!(log.0, ["0 keys", "0:1", "1:1"]);
+        let kinds: Vec<_> = stats[0].problems.iter().map(|p| p.kind).collect();
+        assert_eq!(kinds, [ProblemKind::Garbage, ProblemKind::BadCompression]);
+    }
+}

@@ -1,11 +1,17 @@
 //! Captures: pcap and pcapng files to frames, and several of them to one timeline.
 
+#[cfg(test)]
+mod build;
 mod bytes;
 mod interface;
 mod merge;
 mod pcap;
 mod pcapng;
+mod resync;
 mod tally;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;
 mod window;
 
 pub use merge::{CaptureInput, FrameSink, read_all};

@@ -5,6 +5,7 @@
 
 use super::Current;
 use super::bytes::Order;
+use super::resync::{Bad, Proof, resynchronise};
 use super::tally::Tally;
 use super::window::Window;
 use crate::model::limits::PACKET_BYTES;
@@ -17,11 +18,6 @@ pub(super) const FILE_HEADER: usize = 24;
 /// What libpcap and Wireshark take as the largest packet of any writer that says nothing else
 /// (MAXIMUM_SNAPLEN in libpcap's pcap-int.h).
 const USUAL_SNAPLEN: u32 = 262_144;
-/// Bytes kept in memory while the next record is searched for; a chain of records that does not
-/// fit proves nothing.
-const SEARCH_BYTES: usize = 1 << 20;
-/// Of these, bytes in front of which a chain may begin.
-const SEARCH_STEP: usize = 256 << 10;
 /// Records of a found chain may be this far from the last good one, seconds.
 const SEARCH_SECONDS: u32 = 86_400;
 /// Whole records in a row that prove each other.
@@ -77,7 +73,7 @@ impl Pcap {
             if !window.fill(self.record_header) {
                 let left = window.data().len();
                 if left > 0 {
-                    tally.truncated(left, self.record_header as u64, window.offset());
+                    tally.truncated(left as u64, self.record_header as u64, window.offset());
                 }
                 return None;
             }
@@ -87,14 +83,14 @@ impl Pcap {
                 continue;
             }
             if !self.is_possible(&record) {
-                if self.resynchronise(window, tally, record, false) {
+                if self.resynchronise(window, tally, Bad::Garbage) {
                     continue;
                 }
                 return None;
             }
             let whole = self.record_header + record.captured as usize;
             if !window.fill(whole) {
-                if self.resynchronise(window, tally, record, true) {
+                if self.resynchronise(window, tally, Bad::Cut(whole as u64)) {
                     continue;
                 }
                 return None;
@@ -165,51 +161,29 @@ impl Pcap {
         true
     }
 
-    /// Looks behind a bad record for the next that can be proved, and goes there. `cut` says that
-    /// the record was possible but longer than the rest of the file.
-    #[cold]
-    fn resynchronise<R: Read>(&self, window: &mut Window<R>, tally: &mut Tally, bad: Record, cut: bool) -> bool {
-        let near = tally.newest_ns().and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
-        let begin = window.offset();
-        let mut from = 1;
-        loop {
-            window.fill(SEARCH_BYTES);
-            let ended = window.is_ended();
-            let data = window.data();
-            let until = if ended { data.len() } else { SEARCH_STEP };
-            let found = (from..until).find(|&at| data.get(at..).is_some_and(|d| self.begins_chain(d, near, ended)));
-            if let Some(at) = found {
-                window.consume(at);
-                tally.garbage(begin, window.offset() - begin);
-                return true;
-            }
-            if ended && cut {
-                let want = self.record_header as u64 + u64::from(bad.captured);
-                tally.truncated(data.len(), want, begin);
-                return false;
-            }
-            window.consume(until);
-            if ended {
-                tally.garbage_to_end(begin, window.offset() - begin);
-                return false;
-            }
-            from = 0;
-        }
+    /// Looks behind a bad record for the next that can be proved, and goes there.
+    fn resynchronise<R: Read>(&self, window: &mut Window<R>, tally: &mut Tally, bad: Bad) -> bool {
+        let near = tally.latest_ns().and_then(|ns| u32::try_from(ns / 1_000_000_000).ok());
+        resynchronise(window, tally, bad, |data, ended| self.begins_chain(data, near, ended))
     }
 
     /// Do some whole records follow each other here, or one that ends with the file?
-    fn begins_chain(&self, mut data: &[u8], near: Option<u32>, ended: bool) -> bool {
+    fn begins_chain(&self, mut data: &[u8], near: Option<u32>, ended: bool) -> Proof {
         for _ in 0..CHAIN {
-            if data.len() < self.record_header || !self.is_likely(&self.record(data), near) {
-                return false;
+            if data.len() < self.record_header {
+                return if ended { Proof::Refuted } else { Proof::Open };
             }
-            let whole = self.record_header + self.record(data).captured as usize;
-            match data.get(whole..) {
-                Some([]) => return ended,
+            let record = self.record(data);
+            if !self.is_likely(&record, near) {
+                return Proof::Refuted;
+            }
+            match data.get(self.record_header + record.captured as usize..) {
+                Some([]) if ended => return Proof::Given,
                 Some(rest) => data = rest,
-                None => return false,
+                None if ended => return Proof::Refuted,
+                None => return Proof::Open,
             }
         }
-        true
+        Proof::Given
     }
 }

@@ -7,6 +7,7 @@
 use super::Current;
 use super::bytes::Order;
 use super::interface::{Interface, options};
+use super::resync::{Bad, Proof, resynchronise};
 use super::tally::Tally;
 use super::window::Window;
 use crate::model::limits::{INTERFACES, PACKET_BYTES};
@@ -35,10 +36,6 @@ const TLS_KEY_LOG: u32 = 0x544c_534b;
 const FRAMING: usize = 12;
 /// A block may hold a packet of the largest size and its options.
 const BLOCK_BYTES: u32 = PACKET_BYTES as u32 + (64 << 10);
-/// Bytes kept in memory while the next block is searched for.
-const SEARCH_BYTES: usize = 1 << 20;
-/// Of these, bytes in front of which a block may begin.
-const SEARCH_STEP: usize = 256 << 10;
 
 /// State of a pcapng file.
 #[derive(Debug)]
@@ -70,26 +67,26 @@ impl Pcapng {
             if !window.fill(FRAMING) {
                 let left = window.data().len();
                 if left > 0 {
-                    tally.truncated(left, FRAMING as u64, window.offset());
+                    tally.truncated(left as u64, FRAMING as u64, window.offset());
                 }
                 return None;
             }
             let Some(head) = self.head(window.data()) else {
-                if self.resynchronise(window, tally, None) {
+                if self.resynchronise(window, tally, Bad::Garbage) {
                     continue;
                 }
                 return None;
             };
             let whole = head.length as usize;
             if !window.fill(whole) {
-                if self.resynchronise(window, tally, Some(head)) {
+                if self.resynchronise(window, tally, Bad::Cut(whole as u64)) {
                     continue;
                 }
                 return None;
             }
             let block = window.slice(0, whole).unwrap_or_default();
             if head.order.u32(block, whole - 4) != head.length {
-                if self.resynchronise(window, tally, None) {
+                if self.resynchronise(window, tally, Bad::Garbage) {
                     continue;
                 }
                 return None;
@@ -206,7 +203,7 @@ impl Pcapng {
         let room = bytes.len().saturating_sub(DATA + 4);
         let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
         let length = room.min(original as usize).min(snap as usize);
-        let at = Time::from_ns(tally.newest_ns().unwrap_or(0), interface.digits);
+        let at = Time::from_ns(tally.latest_ns().unwrap_or(0), interface.digits);
         let packet = Current {
             start: DATA,
             length,
@@ -261,39 +258,17 @@ impl Pcapng {
         }
     }
 
-    /// Looks behind a bad block for the next whole block of a known type, and goes there. `cut`
-    /// is a block that was possible but longer than the rest of the file.
-    #[cold]
-    fn resynchronise<R: Read>(&self, window: &mut Window<R>, tally: &mut Tally, cut: Option<Head>) -> bool {
-        let begin = window.offset();
-        let mut from = 1;
-        loop {
-            window.fill(SEARCH_BYTES);
-            let ended = window.is_ended();
-            let data = window.data();
-            let until = if ended { data.len() } else { SEARCH_STEP };
-            let found = (from..until).find(|&at| data.get(at..).is_some_and(|d| self.is_block(d)));
-            if let Some(at) = found {
-                window.consume(at);
-                tally.garbage(begin, window.offset() - begin);
-                return true;
-            }
-            if let (true, Some(head)) = (ended, cut) {
-                tally.truncated(data.len(), u64::from(head.length), begin);
-                return false;
-            }
-            window.consume(until);
-            if ended {
-                tally.garbage_to_end(begin, window.offset() - begin);
-                return false;
-            }
-            from = 0;
-        }
+    /// Looks behind a bad block for the next whole block of a known type, and goes there.
+    fn resynchronise<R: Read>(&self, window: &mut Window<R>, tally: &mut Tally, bad: Bad) -> bool {
+        resynchronise(window, tally, bad, |data, ended| self.is_block(data, ended))
     }
 
     /// Does a whole block of a known type begin here? Its two equal lengths prove it.
-    fn is_block(&self, data: &[u8]) -> bool {
-        let Some(head) = self.head(data) else { return false };
+    fn is_block(&self, data: &[u8], ended: bool) -> Proof {
+        if data.len() < FRAMING {
+            return if ended { Proof::Refuted } else { Proof::Open };
+        }
+        let Some(head) = self.head(data) else { return Proof::Refuted };
         let known = matches!(
             head.kind,
             block::SECTION
@@ -309,6 +284,11 @@ impl Pcapng {
                 | block::CUSTOM_NO_COPY
         );
         let end = head.length as usize;
-        known && end > FRAMING && data.len() >= end && head.order.u32(data, end - 4) == head.length
+        match data.get(..end) {
+            _ if !known || end == FRAMING => Proof::Refuted,
+            Some(block) if head.order.u32(block, end - 4) == head.length => Proof::Given,
+            None if !ended => Proof::Open,
+            _ => Proof::Refuted,
+        }
     }
 }

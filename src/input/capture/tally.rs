@@ -20,6 +20,8 @@ pub(super) struct Tally {
     pub(super) secrets: Vec<Vec<u8>>,
     /// Time of the newest record of each interface, ns.
     newest: Vec<Option<i64>>,
+    /// Time of the newest record, ns.
+    latest: Option<i64>,
 }
 
 impl Tally {
@@ -34,6 +36,7 @@ impl Tally {
         if self.last.is_none_or(|last| at > last) {
             self.last = Some(at);
         }
+        self.latest = Some(at.ns());
         let interface = packet.interface as usize;
         if interface >= self.newest.len() {
             self.newest.resize(interface + 1, None);
@@ -72,7 +75,7 @@ impl Tally {
     }
 
     /// The input ends inside a record.
-    pub(super) fn truncated(&mut self, have: usize, want: u64, offset: u64) {
+    pub(super) fn truncated(&mut self, have: u64, want: u64, offset: u64) {
         self.problem_next(ProblemKind::TruncatedRecord, || {
             format!("the file ends {have} bytes into a record of {want} bytes at byte {offset}; the packets before it were read")
         });
@@ -97,10 +100,11 @@ impl Tally {
     /// Another file begins, whose times need not go on from this one's.
     pub(super) fn forget_times(&mut self) {
         self.newest.clear();
+        self.latest = None;
     }
 
-    /// When the newest packet of any interface was captured, ns.
-    pub(super) fn newest_ns(&self) -> Option<i64> {
-        self.newest.iter().flatten().max().copied()
+    /// When the packet before was captured, ns.
+    pub(super) fn latest_ns(&self) -> Option<i64> {
+        self.latest
     }
 }

@@ -65,13 +65,17 @@ impl<R: Read> Window<R> {
 
     #[cold]
     fn refill(&mut self, want: usize) -> bool {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if self.buffer.len() < want.max(BLOCK_BYTES) {
-            self.buffer.resize(want.max(BLOCK_BYTES).next_multiple_of(BLOCK_BYTES), 0);
+        if self.start + want > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            // Twice what is wanted, so that bytes are moved once at most for each byte gone past.
+            let room = (2 * want).max(BLOCK_BYTES).next_multiple_of(BLOCK_BYTES);
+            if self.buffer.len() < room {
+                self.buffer.resize(room, 0);
+            }
         }
-        while self.end < want && !self.ended {
+        while self.end - self.start < want && !self.ended {
             let Some(space) = self.buffer.get_mut(self.end..) else { break };
             match self.source.read(space) {
                 Ok(0) => self.ended = true,
@@ -83,7 +87,7 @@ impl<R: Read> Window<R> {
                 }
             }
         }
-        self.end >= want
+        self.end - self.start >= want
     }
 
     /// Goes forward by `bytes`, which are in memory.

@@ -72,7 +72,7 @@ struct Datagram {
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     datagrams: FxHashMap<Key, Datagram>,
-    /// In order of their first fragment; entries of finished ones go when they come up.
+    /// In order of their first fragment; finished ones are cleared away now and then.
     order: VecDeque<(Key, u64)>,
     serial: u64,
     rebuilt: Option<Rebuilt>,
@@ -117,7 +117,7 @@ impl Fragments {
             datagram.protocol = protocol;
         }
         if !fragment.more {
-            datagram.total.get_or_insert(end);
+            datagram.end_at(end);
         }
         datagram.insert(fragment.offset, fragment.bytes);
         if datagram.is_complete() {
@@ -138,8 +138,9 @@ impl Fragments {
                 }
             }
         }
-        while self.order.front().is_some_and(|(k, s)| self.datagrams.get(k).is_none_or(|d| d.serial != *s)) {
-            self.order.pop_front();
+        if self.order.len() >= 2 * FRAGMENTED_DATAGRAMS {
+            let datagrams = &self.datagrams;
+            self.order.retain(|(key, serial)| datagrams.get(key).is_some_and(|d| d.serial == *serial));
         }
         self.serial += 1;
         self.order.push_back((key, self.serial));
@@ -181,7 +182,7 @@ impl Fragments {
 impl Datagram {
     /// Takes over those bytes of a fragment that are not there yet.
     fn insert(&mut self, offset: u32, bytes: Bytes<'_>) {
-        let end = offset + bytes.wire;
+        let end = (offset + bytes.wire).min(self.total.unwrap_or(u32::MAX));
         let mut at = offset;
         while at < end {
             let before = self.pieces.range(..=at).next_back().map(|(start, piece)| start + piece.wire);
@@ -199,21 +200,23 @@ impl Datagram {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        // Pieces do not overlap; bytes behind the end are another sender's mistake.
-        self.total.is_some_and(|total| self.have >= total && self.covered() >= total)
+    /// The last fragment says how long the datagram is: what was said to lie behind goes.
+    fn end_at(&mut self, total: u32) {
+        if self.total.is_some() {
+            return;
+        }
+        self.total = Some(total);
+        self.pieces.split_off(&total);
+        if let Some((start, last)) = self.pieces.iter_mut().next_back() {
+            last.wire = last.wire.min(total - start);
+            last.data.truncate(last.wire as usize);
+        }
+        self.have = self.pieces.values().map(|piece| piece.wire).sum();
     }
 
-    /// Bytes from the beginning without a hole.
-    fn covered(&self) -> u32 {
-        let mut at = 0;
-        for (start, piece) in &self.pieces {
-            if *start != at {
-                break;
-            }
-            at += piece.wire;
-        }
-        at
+    /// Pieces do not overlap, and none lies behind the end.
+    fn is_complete(&self) -> bool {
+        self.total.is_some_and(|total| self.have >= total)
     }
 
     fn rebuild(self, key: &Key) -> Rebuilt {
@@ -225,7 +228,6 @@ impl Datagram {
                 break;
             }
         }
-        bytes.truncate(wire as usize);
         Rebuilt { bytes, wire, ends: key.ends, protocol: self.protocol, scope: key.scope }
     }
 }

@@ -1,13 +1,15 @@
 //! A captured frame to the TCP segment in it: link layer, tags and tunnels, IP, fragments.
 //!
-//! This runs for each packet of a capture. Ethernet, IP without extension headers and TCP are
-//! read by hand, without copies; IPv6 extension and authentication headers are left to
-//! `etherparse`.
+//! This runs for each packet of a capture: headers are read in place, and nothing is copied but
+//! fragments.
 
 mod checksum;
 mod fragments;
 mod ip;
 mod link;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;
 mod transport;
 mod tunnel;
 
