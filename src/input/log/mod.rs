@@ -2,14 +2,53 @@
 //!
 //! A format is one file here (or in `input/client`) and one line in [`FORMATS`].
 
+mod access_line;
+mod alb;
+mod apache;
+mod apache_error;
+mod assemble;
+mod caddy;
+mod clf;
 pub mod clock;
+mod condensed;
+mod envoy;
+mod escape;
+mod event;
+mod format_apache;
+mod format_envoy;
+mod format_haproxy;
+mod format_nginx;
+pub mod format_string;
+#[cfg(test)]
+mod format_tests;
+mod haproxy;
+mod intern;
+mod json_access;
+mod json_layout;
+pub mod json_mapping;
+mod json_scan;
+mod layout;
+mod names;
+mod nginx;
+mod nginx_error;
+mod nginx_proxy_manager;
+mod sequence;
+mod strftime;
+mod syslog_prefix;
+mod tail;
+mod template;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod time;
+mod traefik;
 
 use crate::model::options::ReadOptions;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::ProblemKind;
 use crate::model::record::{Record, When};
 use std::io::BufRead;
+
+pub use layout::ProxyLines;
 
 /// How sure a format is that some lines are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,4 +120,20 @@ pub struct Format {
 }
 
 /// Every format of a proxy's, server's, journal's or container's log. Order decides ties.
-pub static FORMATS: &[&Format] = &[];
+pub static FORMATS: &[&Format] = &[
+    &haproxy::FORMAT,
+    &nginx_error::FORMAT,
+    &apache_error::FORMAT,
+    &caddy::FORMAT,
+    &traefik::CLF,
+    &traefik::JSON,
+    &envoy::TEXT,
+    &envoy::JSON,
+    &alb::FORMAT,
+    &nginx_proxy_manager::FORMAT,
+    &nginx::COMBINED,
+    &apache::COMBINED,
+    &json_access::FORMAT,
+    &access_line::FORMAT,
+    &sequence::FORMAT,
+];

@@ -375,7 +375,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn clock(options: &ReadOptions, modified: Option<&str>) -> Clock {
-        let modified_ns = modified.map(|m| at(m));
+        let modified_ns = modified.map(at);
         Clock::new(&LogContext { input: 0, name: "x", options, modified_ns })
     }
 

@@ -1,0 +1,340 @@
+//! One request as a person writes it down, read word by word.
+
+use super::assemble::{Assembly, Field, Shared, address, is_session_like};
+use super::clock::Clock;
+use super::layout::Parsed;
+use super::time::{self, Civil, SECOND_NS};
+use crate::model::place::Place;
+use crate::model::record::When;
+use std::sync::Arc;
+
+/// What a line of such a text is.
+pub(super) enum Line<'a> {
+    /// A request.
+    Request(Condensed<'a>),
+    /// It begins with a time and is no request.
+    Timed,
+    /// Anything else.
+    Text,
+}
+
+/// A request as it was written down.
+#[derive(Default)]
+pub(super) struct Condensed<'a> {
+    /// When, as far as was written.
+    pub(super) time: Option<Civil>,
+    /// An arrow pointed to the status.
+    pub(super) has_arrow: bool,
+    /// The time was written to the minute only.
+    to_the_minute: bool,
+    address: Option<&'a str>,
+    method: &'a str,
+    target: Option<&'a str>,
+    status: Option<u16>,
+    repeat: u32,
+    session: Option<&'a str>,
+    duration: Option<(i64, i64)>,
+    bytes: Option<u64>,
+    rpc_method: Option<&'static str>,
+    comment: String,
+}
+
+/// Words between the time and the method, and between the target and the status, at most.
+const LOOSE_WORDS: usize = 6;
+
+/// Reads a line; `in_fence`: it stands in a code block.
+pub(super) fn read(line: &[u8], in_fence: bool) -> Line<'_> {
+    let Ok(text) = std::str::from_utf8(line) else { return Line::Text };
+    if text.len() > 2000 {
+        return Line::Text;
+    }
+    let words: Vec<&str> = without_list_mark(text)
+        .split(|c: char| c.is_whitespace() || matches!(c, '|' | '`' | '*'))
+        .filter(|w| !w.is_empty() && *w != ">")
+        .collect();
+    let mut out = Condensed { repeat: 1, ..Condensed::default() };
+    let mut at = 0;
+    read_time(&words, &mut at, &mut out);
+    let timed = out.time.is_some();
+    match read_request(&words, at, &mut out) {
+        Some(()) if timed || untimed_is_one(&out, in_fence) => Line::Request(out),
+        _ if timed => Line::Timed,
+        _ => Line::Text,
+    }
+}
+
+/// Without a time a sentence may look the same: only in a code block, or where hardly anything else
+/// stands on the line, is it a request. (`POST /mcp 200 5.123 ms - 120` is a server's own line.)
+fn untimed_is_one(out: &Condensed<'_>, in_fence: bool) -> bool {
+    let few_words = out.comment.split_whitespace().count() <= LOOSE_WORDS;
+    out.status.is_some() && out.target.is_some() && out.has_arrow && (in_fence || few_words)
+}
+
+/// A line without bullet, number or quote mark.
+fn without_list_mark(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
+    for bullet in ["- ", "* ", "+ ", "• "] {
+        if let Some(rest) = text.strip_prefix(bullet) {
+            return rest;
+        }
+    }
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match text.get(digits..).and_then(|r| r.strip_prefix(". ").or_else(|| r.strip_prefix(") "))) {
+        Some(rest) if (1..=3).contains(&digits) => rest,
+        _ => text,
+    }
+}
+
+/// `17:19:52`, `[17:19:52.5]`, `17:19`, `2026-07-19 17:19:52 UTC`, `17:19:52–17:20:01` (the first).
+fn read_time(words: &[&str], at: &mut usize, out: &mut Condensed<'_>) {
+    let trim = |word: &str| -> String {
+        word.trim_matches(|c: char| matches!(c, '[' | ']' | '(' | ')' | ',' | '~')).to_owned()
+    };
+    let Some(first) = words.first().map(|w| trim(w)) else { return };
+    let mut date = None;
+    if let Some((civil, _)) = time::iso8601(first.as_bytes()) {
+        out.time = Some(civil);
+        *at = 1;
+    } else {
+        let mut word = first;
+        if word.len() == 10
+            && let Some((y, m, d)) =
+                time::iso_date(word.as_bytes(), b'-').or_else(|| time::iso_date(word.as_bytes(), b'/'))
+        {
+            date = Some((y, m, d));
+            *at = 1;
+            word = words.get(1).map(|w| trim(w)).unwrap_or_default();
+        }
+        let Some((mut civil, to_the_minute)) = time_word(&word) else {
+            *at = 0;
+            return;
+        };
+        if let Some((y, m, d)) = date {
+            civil.year = Some(y);
+            civil.month_day = Some((m, d));
+        }
+        out.time = Some(civil);
+        out.to_the_minute = to_the_minute;
+        *at += 1;
+    }
+    // A zone as a word of its own.
+    if let Some(civil) = &mut out.time
+        && civil.offset_s.is_none()
+        && let Some(zone) = words.get(*at)
+    {
+        let zone = zone.trim_matches(|c: char| matches!(c, '[' | ']' | '(' | ')' | ','));
+        let seconds = match zone {
+            "UTC" | "GMT" | "Z" => Some(0),
+            _ => time::offset(zone.as_bytes()).filter(|(_, len)| *len == zone.len() && len > &3).map(|(s, _)| s),
+        };
+        if let Some(seconds) = seconds {
+            civil.offset_s = Some(seconds);
+            *at += 1;
+        }
+    }
+}
+
+/// A time of day, and whether it is to the minute only.
+fn time_word(word: &str) -> Option<(Civil, bool)> {
+    let bytes = word.as_bytes();
+    if let Some((mut civil, len)) = time::time_of_day(bytes) {
+        let rest = word.get(len..)?;
+        match rest.chars().next() {
+            None | Some('-' | '–' | '—' | '.' | ':' | '…') => {}
+            Some('Z') if rest.len() == 1 => civil.offset_s = Some(0),
+            Some('+') => civil.offset_s = Some(time::offset(rest.as_bytes())?.0),
+            _ => return None,
+        }
+        return Some((civil, false));
+    }
+    let padded = format!("{}:00", word.trim_end_matches([':', 'Z']));
+    let minute = word.len() >= 5 && word.len() <= 6;
+    time::time_of_day(padded.as_bytes())
+        .filter(|(_, len)| minute && *len == padded.len())
+        .map(|(civil, _)| (civil, true))
+}
+
+/// Everything behind the time.
+fn read_request<'a>(words: &[&'a str], from: usize, out: &mut Condensed<'a>) -> Option<()> {
+    const METHODS: [&str; 7] = ["POST", "GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"];
+    let words = words.get(from..)?;
+    let method = words.iter().take(LOOSE_WORDS).position(|w| METHODS.contains(&bare(w)))?;
+    for word in words.get(..method)? {
+        match repeat_of(word) {
+            Some(times) => out.repeat = times,
+            None if address(bare(word).as_bytes()).is_some() => out.address = Some(bare(word)),
+            // Words before the method make it a sentence, unless a time stands before them.
+            None if out.time.is_none() => return None,
+            None => {}
+        }
+    }
+    out.method = bare(words.get(method)?);
+    let mut rest = words.get(method + 1..)?;
+    if let Some(target) = rest.first().map(|w| bare(w)).filter(|w| w.starts_with('/') || w.starts_with("http")) {
+        out.target = Some(target);
+        rest = rest.get(1..)?;
+    }
+    let status = rest.iter().take(LOOSE_WORDS + 2).position(|w| status_of(w).is_some());
+    let arrow = rest.iter().take(LOOSE_WORDS + 2).position(|w| is_arrow(w));
+    out.has_arrow = arrow.is_some();
+    let (before, after) = match (status, arrow) {
+        (Some(status), _) => {
+            out.status = status_of(rest.get(status)?);
+            (rest.get(..status)?, rest.get(status + 1..)?)
+        }
+        // "-> (no reply)", "-> timeout": a request all the same.
+        (None, Some(arrow)) => (rest.get(..arrow)?, rest.get(arrow + 1..)?),
+        (None, None) => return None,
+    };
+    // "POST /mcp returned a plain 404": prose.
+    if out.time.is_none() && before.iter().any(|w| !is_arrow(w) && !w.starts_with(['(', '[']) && !w.starts_with("HTTP"))
+    {
+        return None;
+    }
+    for (i, word) in before.iter().chain(after).enumerate() {
+        detail(word, before.iter().chain(after).nth(i + 1).copied(), out);
+    }
+    let told = |words: &[&str]| {
+        let words: Vec<_> = words.iter().filter(|w| !is_arrow(w) && repeat_of(w).is_none()).copied().collect();
+        words.join(" ")
+    };
+    let marks = |c: char| matches!(c, '#' | '—' | '–' | '-' | '/' | ';' | ',' | ':' | '<' | '←') || c.is_whitespace();
+    let after = told(after);
+    let comment = after.trim_start_matches(marks);
+    let comment = comment.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap_or(comment);
+    out.rpc_method = rpc_method(&told(before)).or_else(|| rpc_method(comment));
+    out.comment = comment.to_owned();
+    Some(())
+}
+
+/// A word of the rest that says something by itself.
+fn detail<'a>(word: &'a str, next: Option<&str>, out: &mut Condensed<'a>) {
+    let word = bare(word);
+    if let Some(times) = repeat_of(word) {
+        out.repeat = times;
+        return;
+    }
+    let value = word.rsplit(['=', ':']).next().unwrap_or(word);
+    if is_session_like(value.as_bytes()) && out.session.is_none() {
+        out.session = Some(value);
+    } else if let Some(duration) =
+        time::duration(value.as_bytes()).filter(|_| value.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        out.duration.get_or_insert(duration);
+    } else if let Ok(number) = value.parse::<u64>() {
+        match next.map(bare) {
+            Some("bytes" | "B" | "byte") => out.bytes = Some(number),
+            Some("times") => out.repeat = u32::try_from(number).unwrap_or(1).max(1),
+            _ => {}
+        }
+    } else if let Some(bytes) = value.strip_suffix('B').and_then(|v| v.parse().ok()) {
+        out.bytes = Some(bytes);
+    }
+}
+
+/// A word without the marks around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| matches!(c, ',' | ';' | ':' | '(' | ')' | '[' | ']' | '"' | '\''))
+}
+
+fn is_arrow(word: &str) -> bool {
+    matches!(word, "->" | "-->" | "=>" | "==>" | "→" | "⇒" | "➜" | "➔" | "⟶" | ">" | "=")
+}
+
+fn status_of(word: &str) -> Option<u16> {
+    let word = bare(word);
+    let word = word.trim_start_matches("->").trim_start_matches('→').trim_start_matches("=>");
+    let digits = word.strip_prefix("status=").or_else(|| word.strip_prefix("HTTP/")).unwrap_or(word);
+    let status = (digits.len() == 3).then(|| digits.parse::<u16>().ok())??;
+    (100..=599).contains(&status).then_some(status)
+}
+
+/// `x3`, `×3`, `(x3)`, `3x`.
+fn repeat_of(word: &str) -> Option<u32> {
+    let word = bare(word);
+    let digits = word
+        .strip_prefix(['x', 'X', '×'])
+        .or_else(|| word.strip_suffix(['x', '×']))
+        .filter(|d| d.len() <= 5 && d.bytes().all(|c| c.is_ascii_digit()))?;
+    digits.parse().ok().filter(|n| *n > 0)
+}
+
+/// The JSON-RPC method that a comment begins with.
+fn rpc_method(text: &str) -> Option<&'static str> {
+    const METHODS: [&str; 14] = [
+        "initialize",
+        "notifications/initialized",
+        "notifications/cancelled",
+        "tools/list",
+        "tools/call",
+        "ping",
+        "prompts/list",
+        "prompts/get",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "completion/complete",
+        "logging/setLevel",
+        "server/discover",
+    ];
+    let first = bare(text.split_whitespace().next()?).trim_start_matches("(re-)").trim_start_matches("re-");
+    match first {
+        "initialized" => Some("notifications/initialized"),
+        word => METHODS.into_iter().find(|m| *m == word),
+    }
+}
+
+/// Dates in a text: the times that follow without one are of that day. Dates that name revisions
+/// of the protocol are none.
+pub(super) fn dates_in(line: &[u8], clock: &mut Clock) {
+    const REVISIONS: [(i32, u8, u8); 5] = [(2024, 11, 5), (2025, 3, 26), (2025, 6, 18), (2025, 11, 25), (2026, 7, 28)];
+    for (at, byte) in line.iter().enumerate().take(2000) {
+        let begins = byte.is_ascii_digit() && (at == 0 || line.get(at - 1).is_some_and(|c| !c.is_ascii_alphanumeric()));
+        if begins
+            && line.get(at + 10).is_none_or(|c| !c.is_ascii_alphanumeric() || *c == b'T')
+            && let Some(date) = line.get(at..at + 10).and_then(|text| time::iso_date(text, b'-'))
+            && !REVISIONS.contains(&date)
+        {
+            clock.saw_date(date.0, date.1, date.2);
+        }
+    }
+}
+
+impl Condensed<'_> {
+    /// The record of the request.
+    pub(super) fn into_record(self, place: Place, shared: &mut Shared) -> Parsed {
+        let mut out = Assembly::default();
+        let mut start = None;
+        if let Some(civil) = self.time {
+            let Some(at) = shared.clock.resolve(&civil) else {
+                return Parsed::Bad("a time that is none");
+            };
+            if let (Some(year), Some((month, day))) = (civil.year, civil.month_day) {
+                shared.clock.saw_date(year, month, day);
+            }
+            match self.to_the_minute {
+                true => start = Some(When { at: at.plus_ns(30 * SECOND_NS), error_ns: 30 * SECOND_NS }),
+                false => out.set_instant(true, at),
+            }
+        }
+        out.set(Field::Method, self.method.as_bytes(), shared);
+        for (field, value) in [
+            (Field::Target, self.target),
+            (Field::Session, self.session),
+            (Field::ClientAddr, self.address),
+            (Field::RpcMethod, self.rpc_method),
+        ] {
+            out.set(field, value.unwrap_or_default().as_bytes(), shared);
+        }
+        if let Some((ns, resolution)) = self.duration {
+            out.set_duration(ns, resolution);
+        }
+        out.record.status = self.status;
+        out.record.bytes = self.bytes;
+        out.record.repeat = self.repeat;
+        out.record.comment = (!self.comment.is_empty()).then(|| Arc::from(&*self.comment));
+        let mut record = out.finish(place, shared);
+        record.start = record.start.or(start);
+        Parsed::Access(record)
+    }
+}
