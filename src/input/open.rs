@@ -73,6 +73,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// Can it be opened more than once? Pipes and standard input cannot.
+    pub fn can_reopen(&self) -> bool {
+        self.path.as_ref().is_some_and(|path| std::fs::metadata(path).is_ok_and(|meta| meta.is_file()))
+    }
+
     /// Opens it, undoes its compression, and reads as much as is needed to tell its format.
     ///
     /// # Errors

@@ -31,7 +31,8 @@ pub struct CaptureInput {
     pub kind: CaptureKind,
     /// How to open it, and open it again; standard input can be opened only once.
     pub source: Source,
-    /// It, where it is open already. With very many captures leave them closed.
+    /// It, where it is open already. Of very many captures leave closed those that can be opened
+    /// again.
     pub open: Option<OpenInput>,
 }
 
@@ -77,7 +78,7 @@ impl Slot {
         slot.hand_over_secrets(sink);
         if slot.next_ns.is_none() {
             slot.close();
-        } else if many && slot.source.path.is_some() {
+        } else if many && slot.source.can_reopen() {
             slot.reader = None;
         }
         slot
