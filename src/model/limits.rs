@@ -12,6 +12,12 @@ pub const HEADER_FIELDS: usize = 256;
 pub const REORDER_BYTES: usize = 4 << 20;
 /// Out-of-order bytes held over all connections.
 pub const REORDER_TOTAL_BYTES: usize = 256 << 20;
+/// Out-of-order segments held for one direction of a connection.
+pub const REORDER_SEGMENTS: usize = 16_384;
+/// Closed connections remembered, so that a second copy of their packets is known as one.
+pub const CLOSED_CONNECTIONS: usize = 16_384;
+/// First bytes of a connection kept until it is known what they are.
+pub const PROBE_BYTES: usize = 16 << 10;
 /// Connections tracked at once; the longest idle one is closed first.
 pub const CONNECTIONS: usize = 1 << 20;
 /// IP datagrams under reassembly at once.
@@ -59,6 +65,9 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("header-fields", HEADER_FIELDS, "header fields in one HTTP head"),
     ("reorder-bytes", REORDER_BYTES, "bytes held out of order for one direction of a connection"),
     ("reorder-total-bytes", REORDER_TOTAL_BYTES, "bytes held out of order over all connections"),
+    ("reorder-segments", REORDER_SEGMENTS, "segments held out of order for one direction of a connection"),
+    ("closed-connections", CLOSED_CONNECTIONS, "closed connections remembered to know a second copy of their packets"),
+    ("probe-bytes", PROBE_BYTES, "first bytes of a connection kept until it is known what they are"),
     ("connections", CONNECTIONS, "connections tracked at once"),
     ("fragmented-datagrams", FRAGMENTED_DATAGRAMS, "IP datagrams under reassembly"),
     ("packet-bytes", PACKET_BYTES, "one captured packet"),

@@ -4,9 +4,17 @@
 //! connection in order; what a connection carries is probed and handed to a [`StreamParser`]
 //! (`http1`, `http2`, `tls`, …), which tells an [`ExchangeSink`](crate::model::exchange::ExchangeSink) of exchanges.
 
+pub mod body;
+mod driver;
 pub mod hpack;
+pub mod http1;
 pub mod packet;
+pub mod probe;
 pub mod recorded;
+pub mod sse;
+mod tcp;
+
+pub use driver::{Wire, WireOptions};
 
 use crate::model::exchange::{ExchangeSink, Mark, Peer};
 use crate::model::problem::Problems;
@@ -100,6 +108,12 @@ pub struct Connection {
     pub connected: Option<crate::model::time::Time>,
     /// Only one direction has been captured.
     pub one_direction: bool,
+    /// Bytes that the end now heard had sent before (delivered or told as gaps), counted from its
+    /// SYN, else from the first that was captured.
+    pub offset: u64,
+    /// Bytes of the other end that it had received when it sent this, counted alike; `u64::MAX`
+    /// if it does not tell. What it acknowledges was always delivered before.
+    pub acked: u64,
 }
 
 /// Reads the ordered bytes of both directions of one connection.

@@ -1,0 +1,258 @@
+//! What does a connection carry? One line a protocol, graded by the first bytes of both ends.
+
+use super::http1::Http1;
+use super::{Close, Connection, Context, StreamParser, WireOptions};
+use crate::model::exchange::{Mark, Peer};
+use crate::model::limits;
+use crate::model::problem::ProblemKind;
+
+/// How sure a protocol is that first bytes are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Not this protocol.
+    No,
+    /// More bytes are needed.
+    Unsure,
+    /// It is.
+    Certain,
+}
+
+/// A protocol that can be read.
+pub struct Protocol {
+    /// Its name.
+    pub name: &'static str,
+    /// How sure is it that an end's first bytes (cut anywhere, never empty) are its own?
+    pub grade: fn(Peer, &[u8]) -> Grade,
+    /// A parser for one connection.
+    pub parser: fn(&WireOptions) -> Box<dyn StreamParser>,
+}
+
+/// Every protocol that a connection may carry. The order decides ties.
+pub static PROTOCOLS: &[&Protocol] = &[&HTTP1];
+
+/// HTTP/1.0 and 1.1 (RFC 9112).
+pub static HTTP1: Protocol =
+    Protocol { name: "http/1.1", grade: super::http1::grade, parser: |_| Box::new(Http1::default()) };
+
+/// Which end would begin a slice with these bytes, if it is HTTP/1?
+pub(crate) fn looks_like(bytes: &[u8]) -> Option<Peer> {
+    [Peer::Client, Peer::Server].into_iter().find(|peer| super::http1::grade(*peer, bytes) == Grade::Certain)
+}
+
+/// Finds out what a connection carries and then is the parser of that.
+pub struct Probe {
+    state: State,
+    options: WireOptions,
+}
+
+enum State {
+    /// Nothing is decided; what was heard so far.
+    Undecided(Undecided),
+    /// It is decided.
+    Parser(Box<dyn StreamParser>),
+    /// It is nothing that can be read.
+    Unreadable,
+}
+
+#[derive(Default)]
+struct Undecided {
+    client: Vec<u8>,
+    server: Vec<u8>,
+    heard: Vec<Heard>,
+    /// The beginning is missing: any slice may be the first that can be recognised.
+    midstream: [bool; 2],
+}
+
+struct Heard {
+    from: Peer,
+    mark: Mark,
+    offset: u64,
+    acked: u64,
+    what: What,
+}
+
+enum What {
+    /// That many bytes, which stand in the buffer of its end.
+    Data(usize),
+    Gap(Option<u64>),
+    Close(Close),
+}
+
+impl Probe {
+    /// Nothing heard yet.
+    pub fn new(options: &WireOptions) -> Probe {
+        Probe { state: State::Undecided(Undecided::default()), options: options.clone() }
+    }
+
+    /// One that reads nothing.
+    pub(crate) fn spent() -> Probe {
+        Probe { state: State::Unreadable, options: WireOptions::default() }
+    }
+
+    /// What was taken for the client is the server.
+    pub(crate) fn swap_ends(&mut self) {
+        if let State::Undecided(undecided) = &mut self.state {
+            std::mem::swap(&mut undecided.client, &mut undecided.server);
+            undecided.midstream.reverse();
+            for heard in &mut undecided.heard {
+                heard.from = match heard.from {
+                    Peer::Client => Peer::Server,
+                    Peer::Server => Peer::Client,
+                };
+            }
+        }
+    }
+}
+
+impl Undecided {
+    fn buffer(&mut self, from: Peer) -> &mut Vec<u8> {
+        match from {
+            Peer::Client => &mut self.client,
+            Peer::Server => &mut self.server,
+        }
+    }
+
+    /// Takes the next bytes of an end; a protocol once one is certain, or `Err` if there is none.
+    fn decide(&mut self, from: Peer, bytes: &[u8]) -> Result<Option<&'static Protocol>, ()> {
+        let midstream = self.midstream[from as usize];
+        let known = self.buffer(from);
+        let grade = |protocol: &Protocol| -> Grade {
+            if known.is_empty() || midstream {
+                (protocol.grade)(from, bytes)
+            } else {
+                let mut all = known.clone();
+                all.extend_from_slice(bytes);
+                (protocol.grade)(from, &all)
+            }
+        };
+        let mut best = Grade::No;
+        for protocol in PROTOCOLS {
+            let grade = grade(protocol);
+            if grade == Grade::Certain {
+                return Ok(Some(protocol));
+            }
+            best = best.max(grade);
+        }
+        if best == Grade::No && !midstream { Err(()) } else { Ok(None) }
+    }
+}
+
+impl StreamParser for Probe {
+    #[inline]
+    fn data(&mut self, connection: &Connection, from: Peer, bytes: &[u8], mark: Mark, context: &mut Context<'_>) {
+        match &mut self.state {
+            State::Parser(parser) => parser.data(connection, from, bytes, mark, context),
+            State::Undecided(_) => self.hear(connection, from, bytes, mark, context),
+            State::Unreadable => {}
+        }
+    }
+
+    fn gap(&mut self, connection: &Connection, from: Peer, bytes: Option<u64>, mark: Mark, context: &mut Context<'_>) {
+        match &mut self.state {
+            State::Parser(parser) => parser.gap(connection, from, bytes, mark, context),
+            State::Undecided(undecided) => {
+                undecided.midstream[from as usize] = true;
+                undecided.note(connection, from, mark, What::Gap(bytes));
+            }
+            State::Unreadable => {}
+        }
+    }
+
+    fn close(&mut self, connection: &Connection, from: Peer, close: Close, mark: Mark, context: &mut Context<'_>) {
+        match &mut self.state {
+            State::Parser(parser) => parser.close(connection, from, close, mark, context),
+            State::Undecided(undecided) => {
+                undecided.note(connection, from, mark, What::Close(close));
+                if close != Close::Fin && undecided.heard.iter().any(|heard| matches!(heard.what, What::Data(_))) {
+                    self.give_up(mark, context);
+                }
+            }
+            State::Unreadable => {}
+        }
+    }
+}
+
+impl Undecided {
+    fn note(&mut self, connection: &Connection, from: Peer, mark: Mark, what: What) {
+        self.heard.push(Heard { from, mark, offset: connection.offset, acked: connection.acked, what });
+    }
+}
+
+impl Probe {
+    fn hear(&mut self, connection: &Connection, from: Peer, bytes: &[u8], mark: Mark, context: &mut Context<'_>) {
+        let State::Undecided(undecided) = &mut self.state else { return };
+        match undecided.decide(from, bytes) {
+            Ok(Some(protocol)) => {
+                let mut parser = (protocol.parser)(&self.options);
+                std::mem::take(undecided).repeat(connection, &mut *parser, context);
+                parser.data(connection, from, bytes, mark, context);
+                self.state = State::Parser(parser);
+            }
+            Ok(None) => {
+                undecided.note(connection, from, mark, What::Data(bytes.len()));
+                undecided.buffer(from).extend_from_slice(bytes);
+                let kept = undecided.client.len() + undecided.server.len();
+                if kept > limits::PROBE_BYTES || undecided.heard.len() > limits::PROBE_BYTES / 16 {
+                    if undecided.midstream.contains(&true) {
+                        undecided.forget();
+                    } else {
+                        self.give_up(mark, context);
+                    }
+                }
+            }
+            // One end may speak first what the other does not understand; only the second decides.
+            Err(()) if self.other_end_may_tell(from) => {
+                let State::Undecided(undecided) = &mut self.state else { return };
+                undecided.note(connection, from, mark, What::Data(bytes.len()));
+                undecided.buffer(from).extend_from_slice(bytes);
+            }
+            Err(()) => self.give_up(mark, context),
+        }
+    }
+
+    fn other_end_may_tell(&self, from: Peer) -> bool {
+        let State::Undecided(undecided) = &self.state else { return false };
+        let (mine, other) = match from {
+            Peer::Client => (&undecided.client, &undecided.server),
+            Peer::Server => (&undecided.server, &undecided.client),
+        };
+        other.is_empty() && mine.len() < limits::PROBE_BYTES / 4
+    }
+
+    fn give_up(&mut self, mark: Mark, context: &mut Context<'_>) {
+        self.state = State::Unreadable;
+        let place = || format!("frame {}", mark.place.number);
+        context.problems.add(ProblemKind::NotHttp, place, || "a connection that carries no HTTP was passed over");
+    }
+}
+
+impl Undecided {
+    /// Tells a parser what was heard before it was known that it is the right one.
+    fn repeat(self, connection: &Connection, parser: &mut dyn StreamParser, context: &mut Context<'_>) {
+        let (mut client, mut server) = (&*self.client, &*self.server);
+        for heard in &self.heard {
+            let connection = Connection { offset: heard.offset, acked: heard.acked, ..*connection };
+            match heard.what {
+                What::Data(len) => {
+                    let bytes = match heard.from {
+                        Peer::Client => &mut client,
+                        Peer::Server => &mut server,
+                    };
+                    let (now, later) = bytes.split_at_checked(len).unwrap_or((*bytes, &[]));
+                    *bytes = later;
+                    parser.data(&connection, heard.from, now, heard.mark, context);
+                }
+                What::Gap(bytes) => parser.gap(&connection, heard.from, bytes, heard.mark, context),
+                What::Close(close) => parser.close(&connection, heard.from, close, heard.mark, context),
+            }
+        }
+    }
+
+    /// Nothing was recognised in all this; what comes later may be.
+    fn forget(&mut self) {
+        self.client.clear();
+        self.server.clear();
+        self.heard.retain(|heard| matches!(heard.what, What::Gap(None) | What::Close(_)));
+        self.midstream = [true, true];
+    }
+}
