@@ -288,7 +288,7 @@ mod tests {
     fn corrupt_bombs_and_unknown() {
         assert_eq!(undo("gzip", b"no gzip at all", 100), Err(CodingError::Corrupt));
         assert_eq!(undo("zstd", b"no zstd at all", 100), Err(CodingError::Corrupt));
-        let zeros = vec![0; 300 << 20];
+        let zeros = vec![0; 8 << 20];
         assert_eq!(undo("br", &br(&zeros), 1 << 20), Err(CodingError::Bomb));
         assert_eq!(undo("zstd", &zstd::encode_all(&*zeros, 3).unwrap(), 1 << 20), Err(CodingError::Bomb));
         assert_eq!(undo("gzip, gzip", &gzip(&gzip(&zeros)), 1 << 20), Err(CodingError::Bomb));

@@ -78,7 +78,7 @@ impl HeadReader {
             if matches!(line.first(), Some(b' ' | b'\t')) {
                 // A folded line continues the value before it (RFC 9112 §5.2).
                 match fields.last_mut() {
-                    Some((_, value)) => *value = format!("{value} {}", text(line)).trim().into(),
+                    Some((_, value)) => *value = format!("{value} {}", text(line.trim_ascii())).trim().into(),
                     None => odd_lines += 1,
                 }
                 continue;
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn body_lengths() {
         let of = |text: &str| head(Peer::Server, &format!("HTTP/1.1 200 OK\r\n{text}\r\n\r\n")).unwrap().fields;
-        let request = |text| request_length(&of(text));
+        let request = |text: &str| request_length(&of(text));
         assert_eq!(request("A: b"), Length::None);
         assert_eq!(request("Content-Length: 007"), Length::Bytes(7));
         assert_eq!(request("Content-Length: 5, 5\r\nContent-Length: 5"), Length::Bytes(5));
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(request("Content-Length: 5\r\nTransfer-Encoding: chunked"), Length::Chunked);
         assert_eq!(request("Transfer-Encoding:\r\n chunked"), Length::Chunked);
         assert_eq!(request("Transfer-Encoding: chunked, gzip"), Length::Invalid);
-        let response = |status, method, text| response_length(status, method, &of(text));
+        let response = |status, method, text: &str| response_length(status, method, &of(text));
         assert_eq!(response(200, Some("GET"), "Transfer-Encoding: gzip, Chunked"), Length::Chunked);
         assert_eq!(response(200, Some("GET"), "Transfer-Encoding: gzip"), Length::UntilClose);
         assert_eq!(response(200, Some("GET"), "A: b"), Length::UntilClose);
