@@ -112,6 +112,9 @@ fn hostile_text_cannot_act() {
         if matches!(renderer.name, "markdown" | "html") {
             assert!(!outside.contains("<img"), "{}", renderer.name);
         }
+        if let (Some(path), "html") = (std::env::var_os("CROSSWIRE_HOSTILE"), renderer.name) {
+            std::fs::write(path, &text).unwrap();
+        }
     }
     let rows = plain(&report, "csv");
     let mut reader = csv::Reader::from_reader(rows.as_bytes());
@@ -176,7 +179,40 @@ fn html_of_many_findings_is_still_light() {
     let one = report.findings[0].clone();
     report.findings = std::iter::repeat_n(one, 10_000).collect();
     let page = plain(&common::counted(report), "html");
-    assert!(page.len() < 25_000_000, "{}", page.len());
+    if let Some(path) = std::env::var_os("CROSSWIRE_PAGE") {
+        std::fs::write(path, &page).unwrap();
+    }
+    assert!(page.len() < 12_000_000, "{}", page.len());
     assert_eq!(page.matches("<svg").count(), 200);
-    assert!(page.contains("9700 more rows"));
+    assert!(page.contains("9,500 more rows"));
+}
+
+#[test]
+fn one_call_in_full() {
+    use crosswire::model::report::{Bodies, Detail};
+    use crosswire::report::call::{self, Shown};
+    let mut report = common::collision();
+    report.calls[2].bodies = Some(Bodies { request: None, reply: None });
+    report.calls[2].sightings[0].detail = Some(Box::new(Detail {
+        request_line: Some("POST /mcp HTTP/1.1".into()),
+        request_headers: vec![("content-type".into(), "application/json".into())],
+        request: Some(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#.into()),
+        status_line: Some("HTTP/1.1 200 OK".into()),
+        response_headers: vec![("x-evil".into(), "\u{1b}[2J".into())],
+        reply: Some(r#"{"jsonrpc":"2.0","id":3,"result":{"entry":"j-17","entry":"twice"}}"#.into()),
+        record: None,
+    }));
+    let options = RenderOptions::default();
+    let view = View::new(&report);
+    let text = |raw| {
+        let mut out = Vec::new();
+        call::text(&Shown { view: &view, options: &options, raw }, &report.calls[2], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    insta::assert_snapshot!("show-call", text(false));
+    assert!(text(true).contains(r#"{"entry":"j-17","entry":"twice"}"#));
+    let mut json = Vec::new();
+    call::json(&[&report.calls[2]], &mut json).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["calls"][0]["sightings"][0]["detail"]["request_line"], "POST /mcp HTTP/1.1");
 }

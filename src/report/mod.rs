@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
 pub mod baseline;
+pub mod call;
 pub mod clean;
 mod csv;
 pub mod filter;

@@ -20,6 +20,9 @@ const MARKS: usize = 64;
 /// Writes the bodies, where the report holds any.
 pub(super) fn side_by_side(view: &View<'_>, f: &Finding, out: &mut dyn Write) -> io::Result<()> {
     const CALLS: usize = 4;
+    if !["crossed/", "orphaned/", "protocol/"].iter().any(|family| f.rule.starts_with(family)) {
+        return Ok(());
+    }
     let keys: Vec<CallKey> = super::super::finding_calls(f);
     let mut calls: Vec<(&Call, &Bodies)> = Vec::new();
     for call in keys.iter().filter_map(|k| view.call(*k)) {

@@ -8,10 +8,10 @@ use super::super::tables::severity_name;
 use super::super::view::View;
 use super::super::{CONTEXT, finding_calls};
 use super::bodies;
-use crate::model::report::{CallKey, Finding, Outcome};
+use crate::model::report::{CallKey, Evidence, Finding, Outcome};
 use std::io::{self, Write};
 
-/// Findings that get a drawing; the rest would make the page slow.
+/// Findings that get a drawing and all detail; with more the page would be slow.
 const DRAWN: usize = 200;
 /// Findings up to which all are unfolded at first.
 const UNFOLDED: usize = 5;
@@ -32,7 +32,7 @@ pub(super) fn list(view: &View<'_>, only: Option<usize>, out: &mut dyn Write) ->
     if findings.len() > DRAWN {
         writeln!(
             out,
-            "<p class=\"dim\">Drawings are shown for the first {DRAWN} findings; <code>crosswire timeline --around NUMBER</code> draws any other.</p>"
+            "<p class=\"dim\">Drawings and bodies are shown for the first {DRAWN} findings; <code>crosswire timeline --around NUMBER</code> draws any other.</p>"
         )?;
     }
     Ok(())
@@ -58,20 +58,30 @@ fn finding(
     if !f.shown.is_empty() {
         writeln!(out, "<p>Server side: {}</p>", escape(&clean_short(&f.shown, 600)))?;
     }
+    if number > DRAWN {
+        return writeln!(out, "<p>{}</p>\n</details>", escape(&places(view, f)));
+    }
     evidence(view, f, out)?;
-    if number <= DRAWN {
-        for ladder in timeline.around(number, &finding_calls(f), CONTEXT) {
-            writeln!(
-                out,
-                "<h3>Ladder of {}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Ladder\">{}</div>",
-                escape(&ladder.title),
-                inline(&ladder)
-            )?;
-        }
+    for ladder in timeline.around(number, &finding_calls(f), CONTEXT) {
+        writeln!(
+            out,
+            "<h3>Ladder of {}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Ladder\">{}</div>",
+            escape(&ladder.title),
+            inline(&ladder)
+        )?;
     }
     bodies::side_by_side(view, f, out)?;
     unseen(view, f, out)?;
     writeln!(out, "</details>")
+}
+
+/// Evidence in few elements, for pages with very many findings.
+fn places(view: &View<'_>, f: &Finding) -> String {
+    let place = |e: &Evidence| {
+        let text = e.text.as_deref().map_or(String::new(), |t| format!(" {}", clean_short(t, 120)));
+        format!("{}{text}", clean(&view.evidence(e)))
+    };
+    f.evidence.iter().map(place).collect::<Vec<_>>().join("; ")
 }
 
 fn evidence(view: &View<'_>, f: &Finding, out: &mut dyn Write) -> io::Result<()> {

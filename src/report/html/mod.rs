@@ -3,7 +3,7 @@
 use super::clean::{clean, clean_short};
 use super::headline::{coverage_line, problem_lines, verdict};
 use super::ladder::svg::{STYLE as LADDER_STYLE, escape, inline};
-use super::table::{Cell, Row, Table, Tone};
+use super::table::{Cell, Column, Row, Table, Tone, grouped};
 use super::tables::{CALLS, CITED, CROSSED, INPUTS, ORPHANED, OTHERS, SESSIONS, WINDOWS};
 use super::view::{View, moment};
 use super::{Calls, RenderOptions, Renderer};
@@ -17,8 +17,10 @@ mod finding;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Rows that a table shows at once; the others are there, folded.
-const ROWS: usize = 300;
+/// Rows that a table shows; browsers get slow with more, and every finding is in the list below.
+const ROWS: usize = 500;
+/// Columns no wider than this (times, short ids, names of rules) are not broken.
+const UNBROKEN: usize = 24;
 /// Messages of a timeline's ladder.
 const MESSAGES: usize = 2000;
 
@@ -99,19 +101,27 @@ fn table(table: &Table, view: &View<'_>, out: &mut dyn Write) -> io::Result<()> 
     if rows.is_empty() {
         return writeln!(out, "<p>{}: {}.</p>", table.title, escape(&(table.empty)(view)));
     }
-    let (shown, folded) = rows.split_at(rows.len().min(ROWS));
+    let (shown, left_out) = rows.split_at(rows.len().min(ROWS));
     grid(table, &rows, shown, out)?;
-    if !folded.is_empty() {
-        writeln!(out, "<details><summary>{} more rows</summary>", folded.len())?;
-        grid(table, &rows, folded, out)?;
-        writeln!(out, "</details>")?;
+    if !left_out.is_empty() {
+        writeln!(
+            out,
+            "<p class=\"dim\">{} more rows are not shown here; <code>--format csv --table {}</code> has all of them.</p>",
+            grouped(left_out.len() as u64),
+            table.name
+        )?;
     }
     Ok(())
 }
 
 fn grid(table: &Table, all: &[Row], rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     let is_number = |c: usize| all.iter().any(|r| r.get(c).is_some_and(Cell::is_number));
-    let classes: Vec<&str> = (0..table.columns.len()).map(|c| if is_number(c) { " class=\"n\"" } else { "" }).collect();
+    let class = |(c, column): (usize, &Column)| match column.max {
+        _ if is_number(c) => " class=\"n\"",
+        0..=UNBROKEN => " class=\"k\"",
+        _ => "",
+    };
+    let classes: Vec<&str> = table.columns.iter().enumerate().map(class).collect();
     writeln!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",

@@ -178,8 +178,11 @@ fn message(out: &mut String, plan: &Plan, y: usize, m: &Message) {
             label(out, tone, first + 10, y - 5, &text, room);
         }
     }
-    if !m.places.is_empty() {
-        label(out, "dim", plan.last_column() + 12, y + 1, &m.places.join(" "), 25);
+    if let Some(place) = m.places.first() {
+        let more = if m.places.len() > 1 { format!(" +{}", m.places.len() - 1) } else { String::new() };
+        let _ = write!(out, "<g><title>{}</title>", escape(&m.places.join(" ")));
+        label(out, "dim", plan.last_column() + 12, y + 1, &format!("{place}{more}"), 25);
+        out.push_str("</g>");
     }
 }
 

@@ -14,7 +14,7 @@ const COLUMNS: &[Column] = &[
     column("Payload of", "payload_of", 9, 26),
     column("Landed in", "landed_in", 9, 26),
     column("Server side shows", "shown", 11, 44),
-    column("Fault", "fault", 6, 16),
+    column("Fault", "fault", 7, 16),
     column("Cleared", "cleared", 7, 16),
     column("Confidence", "confidence", 8, 10),
     column("Evidence", "evidence", 10, 30),

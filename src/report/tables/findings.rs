@@ -10,7 +10,7 @@ const COLUMNS: &[Column] = &[
     column("Rule", "rule", 10, 26),
     column("Severity", "severity", 6, 8),
     column("Confidence", "confidence", 8, 10),
-    column("Fault", "fault", 6, 16),
+    column("Fault", "fault", 7, 16),
     column("Cleared", "cleared", 7, 16),
     column("Session", "session", 9, 12),
     column("Time (UTC)", "time", 12, 23),

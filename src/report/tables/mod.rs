@@ -22,6 +22,7 @@ pub use exchanges::EXCHANGES;
 pub(crate) use exchanges::end_name;
 pub use findings::FINDINGS;
 pub use inputs::INPUTS;
+pub(crate) use inputs::vantage_name;
 pub use orphaned::ORPHANED;
 pub(crate) use orphaned::waited_ns;
 pub use others::OTHERS;
@@ -107,7 +108,7 @@ pub fn severity_name(s: Severity) -> &'static str {
 
 /// The places a finding cites: all of them for programs, the first few for people.
 fn evidence(view: &View<'_>, f: &Finding) -> Cell {
-    const SHOWN: usize = 4;
+    const SHOWN: usize = 3;
     let places = view.places(f, false);
     let mut shown = places.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
     if places.len() > SHOWN {

@@ -14,7 +14,7 @@ const COLUMNS: &[Column] = &[
     column("Waited", "waited_s", 7, 14),
     column("Status and bytes", "status_and_bytes", 8, 22),
     column("Last seen", "last_seen", 10, 34),
-    column("Fault", "fault", 6, 16),
+    column("Fault", "fault", 7, 16),
     column("Cleared", "cleared", 7, 16),
     column("Confidence", "confidence", 8, 10),
     column("Evidence", "evidence", 10, 30),

@@ -13,7 +13,7 @@ const COLUMNS: &[Column] = &[
     column("Severity", "severity", 6, 8),
     column("Session", "session", 9, 12),
     column("Calls", "calls", 9, 40),
-    column("Fault", "fault", 6, 16),
+    column("Fault", "fault", 7, 16),
     column("Cleared", "cleared", 7, 16),
     column("Confidence", "confidence", 8, 10),
     column("Evidence", "evidence", 10, 30),
