@@ -59,6 +59,25 @@ struct Field {
 }
 
 impl HeadReader {
+    /// Reads a head that is cut: its whole lines, and of a start line that is cut itself what
+    /// there is. None if that could be anything.
+    pub(super) fn read_cut(&mut self, from: Peer, head: &[u8]) -> Option<Head> {
+        if let Some(end) = memrchr(b'\n', head) {
+            return self.read(from, head.get(..=end)?);
+        }
+        let head = trim_cr(head);
+        let start = match from {
+            _ if grade(from, head) != Grade::Certain => return None,
+            Peer::Client => {
+                let (method, target) = head.split_at(memchr(b' ', head)?);
+                let target = target.trim_ascii().split(|byte| *byte == b' ').next()?;
+                Start::Request(text(method).into(), text(target).into())
+            }
+            Peer::Server => Start::Response(status_line(head)?),
+        };
+        Some(Head { start, fields: Vec::new(), odd_lines: 0 })
+    }
+
     /// Reads a whole head, or none if its start line is not one.
     pub(super) fn read(&mut self, from: Peer, head: &[u8]) -> Option<Head> {
         let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -360,6 +379,20 @@ mod tests {
         for wrong in ["HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 OK\r\n\r\n", "HTTP/2 200\r\n\r\n", "SSH-2.0-x\r\n\r\n"] {
             assert_eq!(response(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn heads_that_are_cut() {
+        let cut =
+            |from, text: &str| HeadReader::default().read_cut(from, text.as_bytes()).map(|h| (h.start, h.fields.len()));
+        let request = |target: &str, fields| Some((Start::Request("POST".into(), target.into()), fields));
+        assert_eq!(cut(Peer::Client, "POST /mcp HTTP/1.1\r\nA: b\r\nHo"), request("/mcp", 1));
+        assert_eq!(cut(Peer::Client, "POST /mcp HTTP/1.1\r"), request("/mcp", 0));
+        assert_eq!(cut(Peer::Client, "POST /mcp HT"), request("/mcp", 0));
+        assert_eq!(cut(Peer::Client, "POST /mc"), request("/mc", 0));
+        assert_eq!(cut(Peer::Client, "POST"), None);
+        assert_eq!(cut(Peer::Server, "HTTP/1.1 200 O"), Some((Start::Response(200), 0)));
+        assert_eq!(cut(Peer::Server, "HTTP/1.1 2"), None);
     }
 
     #[test]

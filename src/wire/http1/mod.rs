@@ -8,6 +8,7 @@
 
 mod chunked;
 mod head;
+mod loss;
 mod open;
 mod pairing;
 mod parser;

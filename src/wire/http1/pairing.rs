@@ -63,8 +63,14 @@ impl Pairing {
         connection: &Connection,
         context: &mut Context<'_>,
     ) -> bool {
-        let unanswered = self.open.iter().any(|before| before.request_done && before.response_done.is_none());
-        self.pipelines |= unanswered && !self.doubt && is_followed;
+        // Two requests without a byte of the server between them, or a second one while the first
+        // is known to be unanswered.
+        let waits = |before: &&Open| before.request_done && before.response_done.is_none();
+        let mut waiting = self.open.iter().filter(waits);
+        self.pipelines |= match self.doubt || !is_followed {
+            true => waiting.any(|before| before.acked == open.acked && open.acked != u64::MAX && !before.answered),
+            false => waiting.next().is_some(),
+        };
         let proves = self.doubt && !self.pipelines && open.acked == sent;
         if proves {
             let first = open.exchange.request.as_ref().map(|request| request.first);

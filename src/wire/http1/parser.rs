@@ -1,6 +1,6 @@
 //! Follows the messages of both directions.
 
-use super::chunked::{Chunked, Step, size_line, whole_chunk};
+use super::chunked::{Chunked, Step};
 use super::head::{Head, HeadReader, Length, Start, grade, has_token, head_len, request_length, response_length};
 use super::open::Open;
 use super::pairing::Pairing;
@@ -13,35 +13,37 @@ use crate::wire::{Close, Connection, Context, StreamParser};
 /// The parser of one HTTP/1 connection.
 #[derive(Default)]
 pub struct Http1 {
-    client: Half,
-    server: Half,
-    pairing: Pairing,
+    pub(super) client: Half,
+    pub(super) server: Half,
+    pub(super) pairing: Pairing,
     client_closed: bool,
     server_closed: bool,
 }
 
 /// One direction.
 #[derive(Default)]
-struct Half {
-    state: State,
+pub(super) struct Half {
+    pub(super) state: State,
     /// A head that began in an earlier slice.
-    head: Vec<u8>,
-    begin: Begin,
-    reader: HeadReader,
+    pub(super) head: Vec<u8>,
+    pub(super) begin: Begin,
+    pub(super) reader: HeadReader,
+    /// It was lost by a head just read.
+    pub(super) behind_head: bool,
     /// Bytes so far, missing ones included.
-    sent: u64,
+    pub(super) sent: u64,
 }
 
 /// Where a message began.
 #[derive(Clone, Copy, Default)]
-struct Begin {
-    mark: Option<Mark>,
-    offset: u64,
-    acked: u64,
+pub(super) struct Begin {
+    pub(super) mark: Option<Mark>,
+    pub(super) offset: u64,
+    pub(super) acked: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-enum State {
+pub(super) enum State {
     /// Between messages.
     #[default]
     Between,
@@ -63,17 +65,17 @@ enum State {
 
 /// A slice of the stream and where it lies.
 #[derive(Clone, Copy)]
-struct Slice<'a> {
-    bytes: &'a [u8],
-    mark: Mark,
-    offset: u64,
-    acked: u64,
+pub(super) struct Slice<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) mark: Mark,
+    pub(super) offset: u64,
+    pub(super) acked: u64,
     /// It is the beginning of what one segment brought.
-    begins: bool,
+    pub(super) begins: bool,
 }
 
 impl<'a> Slice<'a> {
-    fn skip(self, used: usize) -> Slice<'a> {
+    pub(super) fn skip(self, used: usize) -> Slice<'a> {
         let bytes = self.bytes.get(used..).unwrap_or_default();
         Slice { bytes, offset: self.offset + used as u64, begins: self.begins && used == 0, ..self }
     }
@@ -102,6 +104,7 @@ impl StreamParser for Http1 {
             _ => false,
         };
         if !skipped {
+            self.cut_head(connection, from, mark, context);
             self.lose(connection, from, context);
             return;
         }
@@ -137,7 +140,7 @@ impl StreamParser for Http1 {
 }
 
 impl Http1 {
-    fn half(&mut self, from: Peer) -> &mut Half {
+    pub(super) fn half(&mut self, from: Peer) -> &mut Half {
         match from {
             Peer::Client => &mut self.client,
             Peer::Server => &mut self.server,
@@ -263,6 +266,18 @@ impl Http1 {
         context: &mut Context<'_>,
     ) {
         let length = request_length(&head.fields);
+        self.add_request(connection, head, begin, last, context);
+        self.begin_body(connection, Peer::Client, length, last, context);
+    }
+
+    pub(super) fn add_request(
+        &mut self,
+        connection: &Connection,
+        head: Head,
+        begin: Begin,
+        last: Mark,
+        context: &mut Context<'_>,
+    ) {
         let first = begin.mark.unwrap_or(last);
         let open = Open::with_request(connection, head, (first, last), (begin.offset, begin.acked), context);
         let is_followed = !matches!(self.server.state, State::Lost | State::LostChunked);
@@ -271,7 +286,6 @@ impl Http1 {
         {
             self.server.state = State::Between;
         }
-        self.begin_body(connection, Peer::Client, length, last, context);
     }
 
     fn response_head(
@@ -324,7 +338,9 @@ impl Http1 {
             Length::UntilClose => State::UntilClose,
             Length::Invalid => {
                 tell(ProblemKind::BadHttp, last, "the length of a body contradicts itself or is no number", context);
-                return self.lose(connection, from, context);
+                self.lose(connection, from, context);
+                self.half(from).behind_head = true;
+                return;
             }
         };
     }
@@ -381,89 +397,15 @@ impl Http1 {
         }
     }
 
-    /// Looks for a place where a message provably begins.
-    fn lost<'a>(
+    /// A message ends, with `tail` as the last bytes of its body.
+    pub(super) fn end_message(
         &mut self,
         connection: &Connection,
         from: Peer,
-        slice: Slice<'a>,
+        tail: &[u8],
+        mark: Mark,
         context: &mut Context<'_>,
-    ) -> Slice<'a> {
-        let all = slice.skip(slice.bytes.len());
-        if !slice.begins {
-            return all;
-        }
-        let is_start = grade(from, slice.bytes) == Grade::Certain;
-        if is_start && (from == Peer::Client || self.pairing.may_answer(slice.offset)) {
-            self.half(from).state = State::Between;
-            if from == Peer::Server {
-                self.pairing.resynced(slice.offset);
-            }
-            return slice;
-        }
-        if from == Peer::Server && matches!(self.server.state, State::LostChunked) {
-            return self.lost_chunk(connection, slice, context).unwrap_or(all);
-        }
-        all
-    }
-
-    /// A chunk that is whole proves itself; a longer one is believed if it begins as an event does.
-    fn lost_chunk<'a>(
-        &mut self,
-        connection: &Connection,
-        slice: Slice<'a>,
-        context: &mut Context<'_>,
-    ) -> Option<Slice<'a>> {
-        let open = self.pairing.front()?;
-        match whole_chunk(slice.bytes) {
-            Some((_, 0)) => {
-                self.end_message(connection, Peer::Server, &[], slice.mark, context);
-                return Some(slice.skip(slice.bytes.len()));
-            }
-            Some(_) => {}
-            None => {
-                let (line, size) = size_line(slice.bytes)?;
-                let data = slice.bytes.get(line..)?;
-                if size <= data.len() || !open.begins_event(data) {
-                    return None;
-                }
-            }
-        }
-        self.server.state = State::Chunked(Chunked::START);
-        Some(slice)
-    }
-
-    /// Bytes of one direction are missing, or make no sense: it is out of step.
-    fn lose(&mut self, connection: &Connection, from: Peer, context: &mut Context<'_>) {
-        let half = self.half(from);
-        let was = std::mem::replace(&mut half.state, State::Lost);
-        half.head.clear();
-        match (from, was) {
-            (_, State::Done) => half.state = State::Done,
-            (Peer::Client, was) => {
-                self.pairing.lost_client();
-                if matches!(was, State::Body(_) | State::Chunked(_))
-                    && let Some(open) = self.pairing.back().filter(|open| !open.request_done)
-                {
-                    open.request_gap();
-                    let last = open.exchange.request.as_ref().map(|request| request.last);
-                    if let Some(last) = last {
-                        open.request_end(&[], last, connection, context);
-                    }
-                    self.finish_done(connection, context);
-                }
-            }
-            (Peer::Server, was) => {
-                if matches!(was, State::Chunked(_) | State::LostChunked) {
-                    self.server.state = State::LostChunked;
-                }
-                self.pairing.lost_server(connection, context);
-            }
-        }
-    }
-
-    /// A message ends, with `tail` as the last bytes of its body.
-    fn end_message(&mut self, connection: &Connection, from: Peer, tail: &[u8], mark: Mark, context: &mut Context<'_>) {
+    ) {
         self.half(from).state = State::Between;
         match from {
             Peer::Client => {
@@ -480,7 +422,7 @@ impl Http1 {
         self.finish_done(connection, context);
     }
 
-    fn finish_done(&mut self, connection: &Connection, context: &mut Context<'_>) {
+    pub(super) fn finish_done(&mut self, connection: &Connection, context: &mut Context<'_>) {
         while let Some((open, mark)) = self.pairing.pop_done() {
             open.end(End::Complete, None, mark, connection, context);
         }

@@ -1,57 +1,27 @@
 //! Both directions of one connection: what is delivered when.
 
-use super::direction::{Direction, Ending, Hole, WINDOW};
+use super::direction::{Direction, Ending, WINDOW};
 use super::held::{Origin, Trust};
-use super::{At, Output, Side};
+use super::{At, Clock, Output, Side};
 use crate::model::exchange::Mark;
-use crate::model::limits;
 use crate::model::problem::ProblemKind;
-use crate::model::time::Time;
 use crate::wire::{Checksum, Close, Segment, flags};
 
-/// How long a packet may come late: behind the acknowledgment of its bytes, or in a second capture.
-const LATE_NS: i64 = 1_000_000_000;
-/// And how many segments (of any connection) may come before it.
-const LATE_SEGMENTS: u64 = 32;
-/// A hole that nobody acknowledged waits this many times longer: it will be sent again.
-const UNACKNOWLEDGED: i64 = 60;
-/// The same where the peer's acknowledgments are not captured.
-const UNACKNOWLEDGED_ONE_SIDED: i64 = 3;
-/// After this many segments in order a connection without SYN is taken to begin where it seems to.
-const MIDSTREAM_SEGMENTS: u32 = 64;
 /// How far before the first segment seen a SYN that came late may stand, bytes.
 const LATE_SYN_BYTES: i64 = 16 << 20;
-
-/// The time by which waiting is measured.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    /// Time of the segment at hand.
-    pub now: Time,
-    /// Segments read so far, of all connections.
-    pub count: u64,
-    /// How far times of this input step back, ns: packets may come that much later still.
-    pub disorder_ns: i64,
-    /// Nothing more will come.
-    pub ended: bool,
-}
-
-impl Clock {
-    fn is_over(&self, since: Time, arrived: u64, times: i64) -> bool {
-        let wait = LATE_NS.saturating_add(self.disorder_ns.saturating_mul(2)).saturating_mul(times);
-        self.ended || (self.count.saturating_sub(arrived) >= LATE_SEGMENTS && self.now.since(since) >= wait)
-    }
-}
 
 /// Puts the segments of one connection in order.
 #[derive(Debug)]
 pub(crate) struct Reassembler {
-    a: Direction,
-    b: Direction,
-    first: Mark,
-    last: Mark,
-    first_count: u64,
-    segments: u32,
-    over: bool,
+    /// The end with the lower address and port.
+    pub(super) a: Direction,
+    /// The other.
+    pub(super) b: Direction,
+    pub(super) first: Mark,
+    pub(super) last: Mark,
+    pub(super) first_count: u64,
+    pub(super) segments: u32,
+    pub(super) over: bool,
 }
 
 impl Reassembler {
@@ -88,13 +58,13 @@ impl Reassembler {
             })
     }
 
-    fn pair(&mut self, side: Side) -> (&mut Direction, &mut Direction) {
+    pub(super) fn pair(&mut self, side: Side) -> (&mut Direction, &mut Direction) {
         match side {
             Side::A => (&mut self.a, &mut self.b),
             Side::B => (&mut self.b, &mut self.a),
         }
     }
-    fn of(&self, side: Side) -> &Direction {
+    pub(super) fn of(&self, side: Side) -> &Direction {
         match side {
             Side::A => &self.a,
             Side::B => &self.b,
@@ -187,7 +157,6 @@ impl Reassembler {
 
     fn out_of_order(&mut self, side: Side, segment: &Segment<'_>, clock: &Clock, out: &mut impl Output) {
         let ack = self.note_numbers(side, segment, clock);
-        self.tell_absent(side, ack, segment.mark, out);
         self.note_payload(side, segment, ack, clock, out);
         self.note_ending(side, segment, ack, clock);
         self.pump(out);
@@ -225,17 +194,6 @@ impl Reassembler {
             peer.acked = ack;
         }
         Some(ack)
-    }
-
-    /// Where the other direction is not captured, what is acknowledged of it is missing.
-    fn tell_absent(&mut self, side: Side, ack: Option<u64>, mark: Mark, out: &mut impl Output) {
-        let (_, peer) = self.pair(side);
-        if let Some(ack) = ack.filter(|ack| peer.absent && peer.started && *ack > peer.next) {
-            let at = At { offset: peer.next - peer.start, acked: 0, mark };
-            let bytes = ack - peer.next;
-            peer.next = ack;
-            out.gap(side.other(), Some(bytes), at);
-        }
     }
 
     fn note_payload(
@@ -324,7 +282,19 @@ impl Reassembler {
         })
     }
 
-    fn deliver(&mut self, side: Side, bytes: &[u8], origin: Origin, out: &mut impl Output) {
+    /// Where the other direction is not captured, what this side acknowledges of it is missing.
+    fn tell_absent(&mut self, side: Side, ack: Option<u64>, mark: Mark, out: &mut impl Output) {
+        let (_, peer) = self.pair(side);
+        if let Some(ack) = ack.filter(|ack| peer.absent && peer.started && *ack > peer.next && *ack <= peer.acked) {
+            let at = At { offset: peer.next - peer.start, acked: u64::MAX, mark };
+            let bytes = ack - peer.next;
+            peer.next = ack;
+            out.gap(side.other(), Some(bytes), at);
+        }
+    }
+
+    pub(super) fn deliver(&mut self, side: Side, bytes: &[u8], origin: Origin, out: &mut impl Output) {
+        self.tell_absent(side, origin.ack, origin.mark, out);
         let (me, peer) = self.pair(side);
         let at = At { offset: me.next - me.start, acked: acked(origin.ack, peer), mark: origin.mark };
         me.copies.delivered(me.next, bytes);
@@ -334,6 +304,7 @@ impl Reassembler {
     }
 
     fn close(&mut self, side: Side, ending: Ending, close: Close, out: &mut impl Output) {
+        self.tell_absent(side, ending.ack, ending.mark, out);
         let (me, peer) = self.pair(side);
         let at = At { offset: me.next - me.start, acked: acked(ending.ack, peer), mark: ending.mark };
         me.closed = true;
@@ -346,7 +317,7 @@ impl Reassembler {
         }
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.over = true;
         for d in [&mut self.a, &mut self.b] {
             d.closed = true;
@@ -356,7 +327,7 @@ impl Reassembler {
     }
 
     /// Delivers what can be delivered.
-    fn pump(&mut self, out: &mut impl Output) {
+    pub(super) fn pump(&mut self, out: &mut impl Output) {
         while !self.over {
             let moved = self.advance(Side::A, out) | self.advance(Side::B, out);
             if !moved && !self.break_circle(out) {
@@ -410,134 +381,6 @@ impl Reassembler {
         let Some((_, held)) = me.held.pop() else { return false };
         self.deliver(side, &held.bytes, held.origin, out);
         true
-    }
-
-    /// Stops waiting for what has had its time.
-    pub(crate) fn expire(&mut self, clock: &Clock, out: &mut impl Output) {
-        if !self.over && !(self.a.started && self.b.started) {
-            let settled = clock.disorder_ns == 0 && self.segments >= MIDSTREAM_SEGMENTS;
-            if settled || clock.is_over(self.first.at, self.first_count, 1) {
-                self.begin_midstream(out);
-            }
-        }
-        while !self.over {
-            let due = [Side::A, Side::B].into_iter().find_map(|side| Some((side, self.due(side, clock)?)));
-            let Some((side, hole)) = due else { return };
-            self.give_up(side, hole, out);
-        }
-    }
-
-    fn due(&self, side: Side, clock: &Clock) -> Option<Hole> {
-        let hole = self.of(side).hole()?;
-        // Bytes that are there but wait for the other direction are no hole.
-        if hole.suspect && self.of(side).held.first().is_some_and(|(_, held)| held.origin.trust != Trust::Suspect) {
-            return None;
-        }
-        let times = match (hole.acked, self.of(side.other()).seen) {
-            (true, _) => 1,
-            (false, true) => UNACKNOWLEDGED,
-            (false, false) => UNACKNOWLEDGED_ONE_SIDED,
-        };
-        clock.is_over(hole.at, hole.arrived, times).then_some(hole)
-    }
-
-    fn give_up(&mut self, side: Side, hole: Hole, out: &mut impl Output) {
-        let (me, peer) = self.pair(side);
-        let at = At { offset: me.next - me.start, acked: peer.next - peer.start, mark: hole.mark };
-        if hole.suspect {
-            if let Some((_, held)) = me.held.pop() {
-                self.deliver(side, &held.bytes, held.origin, out);
-            }
-        } else if hole.acked && hole.end == me.next + 1 && me.held.is_empty() && me.high <= me.next {
-            me.fin_assumed = true;
-        } else {
-            let bytes = hole.end - me.next;
-            me.next = hole.end;
-            if me.seen {
-                out.problem(ProblemKind::StreamGap, hole.mark, "bytes before this are not in the capture");
-            } else {
-                me.absent = true;
-            }
-            out.gap(side, Some(bytes), at);
-        }
-        self.pump(out);
-    }
-
-    /// Nothing tells where the directions begin, and waiting is over.
-    fn begin_midstream(&mut self, out: &mut impl Output) {
-        let both = [Side::A, Side::B];
-        if both.into_iter().any(|side| !self.of(side).started && !self.of(side).held.is_empty()) {
-            let runs = |side: Side| self.of(side).held.iter().map(move |(_, held)| (side, &*held.bytes));
-            out.midstream(&mut runs(Side::A).chain(runs(Side::B)), self.first);
-        }
-        for side in both {
-            let first = self.first;
-            let (me, _) = self.pair(side);
-            if me.started {
-                continue;
-            }
-            let lowest = [me.low, me.fin.map(|fin| fin.seq), me.rst.map(|rst| rst.seq)].into_iter().flatten().min();
-            match lowest.or(me.low_ack) {
-                Some(start) => {
-                    me.begin(start);
-                    me.absent = !me.seen;
-                    out.gap(side, None, At { offset: 0, acked: 0, mark: first });
-                }
-                None => me.absent = true,
-            }
-        }
-        self.pump(out);
-    }
-
-    /// Keeps what waits within its caps.
-    fn relieve(&mut self, clock: &Clock, out: &mut impl Output) {
-        for side in [Side::A, Side::B] {
-            while !self.over
-                && (self.of(side).held.bytes() > limits::REORDER_BYTES
-                    || self.of(side).held.len() > limits::REORDER_SEGMENTS)
-            {
-                out.problem(
-                    ProblemKind::LimitHit,
-                    self.last,
-                    "reorder-bytes: too much waits for bytes that are missing",
-                );
-                if !self.force(clock, out) {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Stops waiting for the first thing that is waited for; false if nothing was.
-    pub(crate) fn force(&mut self, clock: &Clock, out: &mut impl Output) -> bool {
-        let before = (self.a.next, self.b.next, self.held_bytes());
-        if !(self.a.started && self.b.started) {
-            self.begin_midstream(out);
-        }
-        let ended = Clock { ended: true, ..*clock };
-        for side in [Side::A, Side::B] {
-            if let Some(hole) = self.due(side, &ended) {
-                self.give_up(side, hole, out);
-                break;
-            }
-        }
-        before != (self.a.next, self.b.next, self.held_bytes())
-    }
-
-    /// Nothing more will be captured: delivers all that waits, holes as gaps, and closes.
-    pub(crate) fn finish(&mut self, clock: &Clock, out: &mut impl Output) {
-        if self.over {
-            return;
-        }
-        self.expire(&Clock { ended: true, ..*clock }, out);
-        if !self.over {
-            let side = if self.a.closed { Side::B } else { Side::A };
-            let mark = self.last;
-            let offset = self.of(side).next - self.of(side).start;
-            let acked = self.of(side.other()).next - self.of(side.other()).start;
-            out.close(side, Close::InputEnded, At { offset, acked, mark });
-            self.end();
-        }
     }
 }
 

@@ -11,10 +11,12 @@ mod connection;
 mod copies;
 mod direction;
 mod held;
+mod late;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::{Clock, Reassembler};
+pub(crate) use connection::Reassembler;
+pub(crate) use late::Clock;
 
 use super::Close;
 use crate::model::exchange::Mark;

@@ -1,16 +1,20 @@
 //! Tells connections apart and leads their segments through reassembly to a parser.
 
-use super::probe::{Probe, looks_like};
-use super::tcp::{At, Clock, Output, Reassembler, Side};
-use super::{Close, Connection, Context, Segment, StreamParser, flags};
-use crate::model::exchange::{ExchangeSink, Mark, Peer};
+mod flow;
+mod key;
+
+use super::probe::Probe;
+use super::tcp::{Clock, Side};
+use super::{Segment, flags};
+use crate::model::exchange::ExchangeSink;
 use crate::model::limits;
 use crate::model::place::InputId;
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::time::Time;
+use flow::{Flow, Told};
+use key::Key;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
 
 /// What the parsers of connections may be told beforehand.
 #[derive(Clone, Debug, Default)]
@@ -44,15 +48,6 @@ pub struct Wire {
     stray: Problems,
 }
 
-/// Both ends and the network between them, the lower end first.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    low: u128,
-    high: u128,
-    ports: u32,
-    scope: u64,
-}
-
 #[derive(Default)]
 struct Input {
     streams: u64,
@@ -64,28 +59,6 @@ struct Input {
 struct Slot {
     generation: u32,
     flow: Option<Box<Flow>>,
-}
-
-/// One connection.
-struct Flow {
-    key: Key,
-    /// An earlier connection between the same ports.
-    older: Option<u32>,
-    reassembler: Reassembler,
-    facts: Connection,
-    parser: Probe,
-    client: Option<Side>,
-    /// The client is known by its SYN or by what it sent.
-    client_is_certain: bool,
-    addresses: [SocketAddr; 2],
-    seen: [bool; 2],
-    has_data: bool,
-    is_waiting: bool,
-    is_closed: bool,
-    last_count: u64,
-    last_mark: Mark,
-    /// Further inputs that show it.
-    also_in: Vec<InputId>,
 }
 
 impl Wire {
@@ -188,35 +161,7 @@ impl Wire {
         let input = input_of(&mut self.inputs, segment.mark.place.input);
         let stream = input.streams;
         input.streams += 1;
-        let (from_low, _) = Key::order(segment);
-        let addresses = if from_low { [segment.src, segment.dst] } else { [segment.dst, segment.src] };
-        let facts = Connection {
-            input: segment.mark.place.input,
-            stream,
-            client: segment.src,
-            server: segment.dst,
-            connected: None,
-            one_direction: true,
-            offset: 0,
-            acked: u64::MAX,
-        };
-        let flow = Box::new(Flow {
-            key,
-            older,
-            reassembler: Reassembler::new(segment.mark, clock),
-            facts,
-            parser: Probe::new(&self.options),
-            client: None,
-            client_is_certain: false,
-            addresses,
-            seen: [false; 2],
-            has_data: false,
-            is_waiting: false,
-            is_closed: false,
-            last_count: clock.count,
-            last_mark: segment.mark,
-            also_in: Vec::new(),
-        });
+        let flow = Box::new(Flow::new(key, older, stream, segment, clock, &self.options));
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
@@ -385,34 +330,6 @@ impl Wire {
     }
 }
 
-impl Key {
-    fn of(segment: &Segment<'_>) -> (Key, Side) {
-        let (from_low, [low, high]) = Key::order(segment);
-        let (low_port, high_port) = match from_low {
-            true => (segment.src.port(), segment.dst.port()),
-            false => (segment.dst.port(), segment.src.port()),
-        };
-        let ports = u32::from(low_port) << 16 | u32::from(high_port);
-        (Key { low, high, ports, scope: segment.scope }, if from_low { Side::A } else { Side::B })
-    }
-
-    /// Is the sender the lower end? And both addresses, the lower first.
-    fn order(segment: &Segment<'_>) -> (bool, [u128; 2]) {
-        let (src, dst) = (bits(segment.src.ip()), bits(segment.dst.ip()));
-        match (src, segment.src.port()) <= (dst, segment.dst.port()) {
-            true => (true, [src, dst]),
-            false => (false, [dst, src]),
-        }
-    }
-}
-
-fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => u128::from(v4.to_bits()),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
-}
-
 fn input_of(inputs: &mut Vec<Input>, input: InputId) -> &mut Input {
     let index = input as usize;
     if inputs.len() <= index {
@@ -421,168 +338,4 @@ fn input_of(inputs: &mut Vec<Input>, input: InputId) -> &mut Input {
     // The line above made sure that it is there.
     #[expect(clippy::indexing_slicing, reason = "just resized")]
     &mut inputs[index]
-}
-
-impl Flow {
-    /// Learns what only the driver wants to know of a segment.
-    fn note(&mut self, side: Side, segment: &Segment<'_>, inputs: &mut Vec<Input>) {
-        let input = segment.mark.place.input;
-        if input != self.facts.input && !self.also_in.contains(&input) {
-            self.also_in.push(input);
-            input_of(inputs, input).streams += 1;
-        }
-        self.last_mark = segment.mark;
-        if let Some(seen) = self.seen.get_mut(side as usize) {
-            *seen = true;
-        }
-        self.facts.one_direction = self.seen != [true, true];
-        if segment.flags & flags::SYN != 0 {
-            let is_answer = segment.flags & flags::ACK != 0;
-            self.set_client(if is_answer { side.other() } else { side }, true);
-            if self.facts.connected.is_none() || !is_answer {
-                self.facts.connected = Some(segment.mark.at);
-            }
-        }
-    }
-
-    fn set_client(&mut self, side: Side, certain: bool) {
-        if self.client_is_certain || (self.client.is_some() && !certain) {
-            return;
-        }
-        self.client = Some(side);
-        self.client_is_certain = certain;
-        let [low, high] = self.addresses;
-        (self.facts.client, self.facts.server) = match side {
-            Side::A => (low, high),
-            Side::B => (high, low),
-        };
-    }
-
-    fn run(&mut self, told: &mut Told<'_>, work: impl FnOnce(&mut Reassembler, &mut Heard<'_, '_>)) {
-        let mut facts = self.facts;
-        let mut heard = Heard {
-            told,
-            facts: &mut facts,
-            parser: &mut self.parser,
-            client: self.client,
-            certain: self.client_is_certain,
-            addresses: self.addresses,
-            has_data: &mut self.has_data,
-        };
-        work(&mut self.reassembler, &mut heard);
-        let (client, certain) = (heard.client, heard.certain);
-        self.client = client;
-        self.client_is_certain = certain;
-        self.facts = facts;
-    }
-}
-
-/// Where results go.
-struct Told<'a> {
-    sink: &'a mut dyn ExchangeSink,
-    problems: &'a mut [Problems],
-    next_exchange: &'a mut u64,
-    stray: &'a mut Problems,
-}
-
-impl Told<'_> {
-    fn problem(&mut self, kind: ProblemKind, mark: Mark, text: &'static str) {
-        let problems = self.problems.get_mut(mark.place.input as usize).unwrap_or(self.stray);
-        problems.add(kind, || format!("frame {}", mark.place.number), || text);
-    }
-}
-
-/// Leads what one connection's reassembler delivers to its parser.
-struct Heard<'a, 'b> {
-    told: &'a mut Told<'b>,
-    facts: &'a mut Connection,
-    parser: &'a mut Probe,
-    client: Option<Side>,
-    certain: bool,
-    addresses: [SocketAddr; 2],
-    has_data: &'a mut bool,
-}
-
-impl Heard<'_, '_> {
-    fn peer(&mut self, from: Side, at: At) -> Peer {
-        let client = match self.client {
-            Some(client) => client,
-            // Nothing told it: a server's port is usually the lower one.
-            None => {
-                self.set_client(if self.addresses[0].port() > self.addresses[1].port() { Side::A } else { Side::B })
-            }
-        };
-        self.facts.offset = at.offset;
-        self.facts.acked = at.acked;
-        if from == client { Peer::Client } else { Peer::Server }
-    }
-
-    fn set_client(&mut self, side: Side) -> Side {
-        self.client = Some(side);
-        let [low, high] = self.addresses;
-        (self.facts.client, self.facts.server) = match side {
-            Side::A => (low, high),
-            Side::B => (high, low),
-        };
-        side
-    }
-
-    /// Who is the client, by what these bytes begin with.
-    fn learn_client(&mut self, from: Side, bytes: &[u8]) {
-        let client = match looks_like(bytes) {
-            Some(Peer::Client) => from,
-            Some(Peer::Server) => from.other(),
-            None => return,
-        };
-        if self.client.is_some_and(|was| was != client) {
-            self.parser.swap_ends();
-        }
-        self.set_client(client);
-        self.certain = true;
-    }
-
-    fn parse(&mut self, mark: Mark, work: impl FnOnce(&mut Probe, &Connection, &mut Context<'_>)) {
-        let problems = self.told.problems.get_mut(mark.place.input as usize).unwrap_or(self.told.stray);
-        let mut context = Context { sink: self.told.sink, problems, next_exchange: self.told.next_exchange };
-        work(self.parser, self.facts, &mut context);
-    }
-}
-
-impl Output for Heard<'_, '_> {
-    #[inline]
-    fn data(&mut self, from: Side, bytes: &[u8], at: At) {
-        *self.has_data = true;
-        if !self.certain {
-            self.learn_client(from, bytes);
-        }
-        let peer = self.peer(from, at);
-        self.parse(at.mark, |parser, facts, context| parser.data(facts, peer, bytes, at.mark, context));
-    }
-
-    fn gap(&mut self, from: Side, bytes: Option<u64>, at: At) {
-        let peer = self.peer(from, at);
-        self.parse(at.mark, |parser, facts, context| parser.gap(facts, peer, bytes, at.mark, context));
-    }
-
-    fn close(&mut self, from: Side, close: Close, at: At) {
-        let peer = self.peer(from, at);
-        self.parse(at.mark, |parser, facts, context| parser.close(facts, peer, close, at.mark, context));
-    }
-
-    fn midstream(&mut self, held: &mut dyn Iterator<Item = (Side, &[u8])>, mark: Mark) {
-        self.problem(ProblemKind::MidstreamStart, mark, "the beginning of this connection was not captured");
-        if self.certain {
-            return;
-        }
-        for (side, bytes) in held {
-            self.learn_client(side, bytes);
-            if self.certain {
-                return;
-            }
-        }
-    }
-
-    fn problem(&mut self, kind: ProblemKind, mark: Mark, text: &'static str) {
-        self.told.problem(kind, mark, text);
-    }
 }
