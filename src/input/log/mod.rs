@@ -6,11 +6,16 @@ mod access_line;
 mod alb;
 mod apache;
 mod apache_error;
+pub mod app;
 mod assemble;
 mod caddy;
 mod clf;
 pub mod clock;
+mod compose;
 mod condensed;
+mod container;
+mod cri;
+mod docker;
 mod envoy;
 mod escape;
 mod event;
@@ -23,23 +28,36 @@ pub mod format_string;
 mod format_tests;
 mod haproxy;
 mod intern;
+mod journal;
+mod journal_export;
+mod journal_file;
+mod journal_json;
+mod journal_short;
+#[cfg(test)]
+mod journal_tests;
+mod journal_verbose;
 mod json_access;
 mod json_layout;
 pub mod json_mapping;
 mod json_scan;
+mod kubectl;
 mod layout;
 mod names;
 mod nginx;
 mod nginx_error;
 mod nginx_proxy_manager;
+mod reading;
 mod sequence;
 mod strftime;
+mod syslog;
 mod syslog_prefix;
 mod tail;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod time;
+#[cfg(test)]
+mod told;
 mod traefik;
 
 use crate::model::options::ReadOptions;
@@ -121,6 +139,16 @@ pub struct Format {
 
 /// Every format of a proxy's, server's, journal's or container's log. Order decides ties.
 pub static FORMATS: &[&Format] = &[
+    &journal_file::FORMAT,
+    &journal_json::FORMAT,
+    &journal_export::FORMAT,
+    &journal_verbose::FORMAT,
+    &journal_short::FORMAT,
+    &syslog::FORMAT,
+    &docker::FORMAT,
+    &cri::FORMAT,
+    &compose::FORMAT,
+    &kubectl::FORMAT,
     &haproxy::FORMAT,
     &nginx_error::FORMAT,
     &apache_error::FORMAT,
@@ -136,4 +164,18 @@ pub static FORMATS: &[&Format] = &[
     &json_access::FORMAT,
     &access_line::FORMAT,
     &sequence::FORMAT,
+    &app::RICH,
+    &app::LOGURU,
+    &app::GUNICORN,
+    &app::DOTNET,
+    &app::LOGBACK,
+    &app::TRACING,
+    &app::LOGFMT,
+    &app::JSON_LINES,
+    &app::PYTHON,
+    &app::ELIXIR,
+    &app::UVICORN,
+    &app::MORGAN,
+    &app::NODE_CONSOLE,
+    &app::APPLICATION,
 ];

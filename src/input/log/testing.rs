@@ -38,9 +38,12 @@ impl Collected {
         self.records.iter().filter_map(|r| if let Record::Event(e) = r { Some(&**e) } else { None }).collect()
     }
 
-    /// The problems that are more than an inferred time.
+    /// The problems that are more than what a layout leaves out of its times.
     pub(crate) fn faults(&self) -> Vec<&(ProblemKind, u64, String)> {
-        self.problems.iter().filter(|(kind, ..)| *kind != ProblemKind::InferredTime).collect()
+        self.problems
+            .iter()
+            .filter(|(kind, ..)| !matches!(kind, ProblemKind::InferredTime | ProblemKind::NoTime))
+            .collect()
     }
 }
 
