@@ -190,10 +190,18 @@ fn is_elixir(line: &str) -> Mark {
     mark(own, line)
 }
 
-/// Anything with a time and a level in its head, or a message that is known.
-fn is_any(line: &str) -> Mark {
-    let stamped = head::stamp(line.as_bytes()).is_some() && head_level(line).is_some();
-    mark(stamped || fits(line), line)
+/// A message that is known, after any head; a time and a level alone are anyone's.
+fn is_known(line: &str) -> Mark {
+    if super::says_something(line) { Mark::Own } else { mark(false, line) }
+}
+
+fn is_stamped(line: &str) -> Mark {
+    mark(head::stamp(line.as_bytes()).is_some() && head_level(line).is_some(), line)
+}
+
+fn grade_any(bytes: &[u8]) -> Grade {
+    let known = grade(bytes, is_known);
+    known.max(grade(bytes, is_stamped).min(Grade::Unsure))
 }
 
 fn head_level(line: &str) -> Option<head::Level> {
@@ -303,5 +311,5 @@ pub static APPLICATION: Format = format(
         "INFO 2026-11-29 14:50:39 Created new transport with session ID: 745b2234a9ff40a4b4512a63d0e76b63\n2026-11-29T14:50:39Z WARN x: y",
         "Started trailhead-mcp.service - Trailhead MCP server.\nStreamableHTTP session manager started\nProcessing request of type CallToolRequest",
     ],
-    |b| grade(b, is_any),
+    grade_any,
 );
