@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["join"],
     &["rules"],
     &["report"],
+    &["analyze"],
     &["evidence", "scan", "drive", "live"],
     &["commands"],
 ];

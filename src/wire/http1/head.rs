@@ -222,10 +222,12 @@ fn unfinished_request(bytes: &[u8]) -> Grade {
         None if is_method(bytes) => Grade::Unsure,
         Some(method) if is_method(method) => {
             let target = bytes.get(method.len() + 1..).unwrap_or_default();
-            let plain = !target.iter().any(|byte| byte.is_ascii_control());
+            // The line's end may be cut in two.
+            let plain = !trim_cr(target).iter().any(|byte| byte.is_ascii_control());
             match METHODS.contains(&method) && matches!(target, [b'/' | b'*' | b'h', _, ..]) {
                 true if plain => Grade::Certain,
-                _ if bytes.len() < 8192 && plain => Grade::Unsure,
+                // Targets with control bytes are no URI, and are seen: the whole line decides.
+                _ if bytes.len() < 8192 => Grade::Unsure,
                 _ => Grade::No,
             }
         }
@@ -436,6 +438,7 @@ mod tests {
         let client = |text: &str| grade(Peer::Client, text.as_bytes());
         assert_eq!(client("\r\nPOST /mcp HTTP/1.1\r\nHost"), Grade::Certain);
         assert_eq!(client("POST /mc"), Grade::Certain);
+        assert_eq!(client("POST /mcp HTTP/1.1\r"), Grade::Certain);
         for unsure in ["\r\n", "P", "POST", "POST ", "POST /", "BREW /pot"] {
             assert_eq!(client(unsure), Grade::Unsure, "{unsure:?}");
         }
