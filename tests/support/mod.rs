@@ -167,6 +167,8 @@ pub fn connection() -> Connection {
         server: "192.0.2.2:443".parse().unwrap(),
         connected: None,
         one_direction: false,
+        offset: 0,
+        acked: u64::MAX,
     }
 }
 

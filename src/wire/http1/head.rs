@@ -7,11 +7,11 @@ use memchr::{memchr, memchr_iter, memrchr};
 use std::sync::Arc;
 
 /// Header fields in order: names in lower case, values trimmed.
-pub(super) type Fields = Vec<(Arc<str>, Arc<str>)>;
+pub(in crate::wire) type Fields = Vec<(Arc<str>, Arc<str>)>;
 
 /// The start line of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(in crate::wire) enum Start {
     /// Method and target.
     Request(Arc<str>, Arc<str>),
     /// Status code.
@@ -20,7 +20,7 @@ pub(super) enum Start {
 
 /// A head as read.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(in crate::wire) struct Head {
     pub start: Start,
     pub fields: Fields,
     /// Lines that are no header fields, or fields beyond the cap.

@@ -17,10 +17,21 @@ pub(super) struct At<'a, 'c> {
     pub(super) connection: &'a Connection,
     pub(super) from: Peer,
     pub(super) mark: Mark,
+    /// Bytes of TCP that this end has sent with the record at hand.
+    pub(super) end: u64,
     pub(super) context: &'a mut Context<'c>,
 }
 
-impl At<'_, '_> {
+impl<'a, 'c> At<'a, 'c> {
+    pub(super) fn new(connection: &'a Connection, from: Peer, mark: Mark, context: &'a mut Context<'c>) -> At<'a, 'c> {
+        At { connection, from, mark, end: connection.offset, context }
+    }
+
+    /// The same for the other end or another place.
+    pub(super) fn elsewhere(&mut self, from: Peer, mark: Mark) -> At<'_, 'c> {
+        At { connection: self.connection, from, mark, end: self.end, context: &mut *self.context }
+    }
+
     /// Counts a problem here.
     pub(super) fn problem(&mut self, kind: ProblemKind, count: u64, text: impl FnOnce() -> String) {
         let mark = self.mark;

@@ -46,8 +46,7 @@ impl Core {
         let pieces = std::mem::take(pieces);
         self.early = if accepted { Early::Accepted } else { Early::Rejected };
         for (mark, text) in pieces.into_iter().filter(|_| accepted) {
-            let at = &mut At { connection: at.connection, from: Peer::Client, mark, context: &mut *at.context };
-            self.deliver(at, &text);
+            self.deliver(&mut at.elsewhere(Peer::Client, mark), &text);
         }
     }
 }

@@ -47,6 +47,8 @@ pub fn drive(mut parser: impl StreamParser, mut bytes: &[u8]) {
         server: address(2),
         connected: None,
         one_direction: false,
+        offset: 0,
+        acked: u64::MAX,
     };
     let (mut problems, mut next_exchange) = (Problems::default(), 0);
     let mut context = Context { sink: &mut Nothing, problems: &mut problems, next_exchange: &mut next_exchange };

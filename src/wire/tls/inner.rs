@@ -1,10 +1,10 @@
 //! What a connection carries, and handing it over.
 
-use super::Application;
 use super::connection::{At, Core};
+use super::{Application, other};
 use crate::model::exchange::Peer;
 use crate::model::problem::ProblemKind;
-use crate::wire::{Close, StreamParser};
+use crate::wire::{Close, Connection, StreamParser};
 
 /// The reader of what a connection carries.
 pub(super) enum Inner {
@@ -30,12 +30,21 @@ impl Core {
         let side = self.side(at.from);
         let in_gap = std::mem::take(&mut side.pending_gap) | std::mem::take(&mut side.doubtful_gap);
         (side.delivered, side.unreadable, side.told_gap) = (true, false, false);
+        let connection = self.inside(at);
         if let Inner::Open(inner) = &mut self.inner {
             if in_gap {
-                inner.gap(at.connection, at.from, None, at.mark, at.context);
+                inner.gap(&connection, at.from, None, at.mark, at.context);
             }
-            inner.data(at.connection, at.from, text, at.mark, at.context);
+            inner.data(&connection, at.from, text, at.mark, at.context);
         }
+        self.side(at.from).progress.carry(text.len() as u64, at.end);
+    }
+
+    /// The connection in terms of what it carries.
+    fn inside(&mut self, at: &At<'_, '_>) -> Connection {
+        let offset = self.side_ref(at.from).progress.carried;
+        let acked = self.side(other(at.from)).progress.carried_at(at.connection.acked);
+        Connection { offset, acked, ..*at.connection }
     }
 
     fn open_inner(&mut self, at: &mut At<'_, '_>) {
@@ -57,8 +66,7 @@ impl Core {
         self.inner = Inner::Open((self.opener)(application));
         for from in [Peer::Client, Peer::Server] {
             if self.side_ref(from).unreadable && from != at.from {
-                let at = &mut At { connection: at.connection, from, mark: at.mark, context: &mut *at.context };
-                self.inner_unreadable(at);
+                self.inner_unreadable(&mut at.elsewhere(from, at.mark));
             }
         }
     }
@@ -76,9 +84,11 @@ impl Core {
             return;
         }
         let told = bytes.is_none() && std::mem::replace(&mut side.told_gap, bytes.is_none());
+        let connection = self.inside(at);
         if let (Inner::Open(inner), false) = (&mut self.inner, told) {
-            inner.gap(at.connection, at.from, bytes, at.mark, at.context);
+            inner.gap(&connection, at.from, bytes, at.mark, at.context);
         }
+        self.side(at.from).progress.carry(bytes.unwrap_or(0), at.end);
     }
 
     /// Nothing of one direction can be read for want of its keys.
@@ -87,8 +97,9 @@ impl Core {
         side.unreadable = true;
         side.pending_gap = true;
         let told = side.told_gap;
+        let connection = self.inside(at);
         if let (Inner::Open(inner), false) = (&mut self.inner, told) {
-            inner.gap(at.connection, at.from, None, at.mark, at.context);
+            inner.gap(&connection, at.from, None, at.mark, at.context);
             self.side(at.from).told_gap = true;
         }
     }
@@ -100,8 +111,9 @@ impl Core {
             // Nobody said whether it was accepted: more likely it was.
             self.settle_early(at, stage.is_none_or(|stage| stage <= super::session::Stage::Early));
         }
+        let connection = self.inside(at);
         if let Inner::Open(inner) = &mut self.inner {
-            inner.close(at.connection, at.from, close, at.mark, at.context);
+            inner.close(&connection, at.from, close, at.mark, at.context);
         }
     }
 }

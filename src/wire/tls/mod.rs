@@ -30,6 +30,7 @@ pub use fuzz::{drive, fuzz};
 pub use keys::{KeyLog, KeyStore, Random};
 pub use setup::{TlsCount, TlsSetup};
 
+use super::probe::Grade;
 use super::{Close, Connection, Context, StreamParser};
 use crate::model::exchange::{Mark, Peer};
 use connection::{At, Core};
@@ -50,19 +51,28 @@ pub enum Application {
 /// Makes the parser for what a TLS connection carries.
 pub type Opener = std::rc::Rc<dyn Fn(Application) -> Box<dyn StreamParser>>;
 
-/// Do these first bytes of a direction look like TLS: whole records' headers one after the other, as far
-/// as they reach? At least one header must be there whole.
-pub fn looks_like_tls(bytes: &[u8]) -> bool {
-    let mut rest = bytes;
-    let mut headers = 0;
-    while let Some(header) = Header::parse(rest) {
-        headers += 1;
-        match rest.get(record::HEADER_BYTES + usize::from(header.length)..) {
-            Some(next) if !next.is_empty() => rest = next,
-            _ => return header.length > 0 || headers > 1,
-        }
+/// How sure is it that these first bytes of an end are TLS? A hello belongs to one end only; any other
+/// record may come from either, where the beginning is missing.
+pub fn grade(from: Peer, bytes: &[u8]) -> Grade {
+    let begins =
+        bytes.first().is_none_or(|kind| (record::kind::CHANGE_CIPHER_SPEC..=record::kind::HEARTBEAT).contains(kind))
+            && bytes.get(1).is_none_or(|major| *major == 3)
+            && bytes.get(2).is_none_or(|minor| *minor <= 4);
+    if !begins {
+        return Grade::No;
     }
-    headers > 0 && rest.len() < record::HEADER_BYTES
+    let Some(header) = Header::parse(bytes) else {
+        return if bytes.len() < record::HEADER_BYTES { Grade::Unsure } else { Grade::No };
+    };
+    if header.length == 0 {
+        return Grade::No;
+    }
+    let Some(first) = bytes.get(record::HEADER_BYTES) else { return Grade::Unsure };
+    let other_end = match from {
+        Peer::Client => hello::kind::SERVER_HELLO,
+        Peer::Server => hello::kind::CLIENT_HELLO,
+    };
+    if header.kind == record::kind::HANDSHAKE && *first == other_end { Grade::No } else { Grade::Certain }
 }
 
 /// Reads one TLS connection.
@@ -96,9 +106,11 @@ impl TlsParser {
 
     /// Reads what the framer of one direction has, from `input` on.
     fn read(&mut self, at: &mut At<'_, '_>, mut input: &[u8]) {
+        let end = at.connection.offset.saturating_add(input.len() as u64);
         let framer = framer_of(&mut self.framers, at.from);
         framer.pass_over = self.core.is_hopeless();
         while let Some(step) = framer.next(&mut input) {
+            at.end = end.saturating_sub(input.len() as u64);
             match step {
                 Step::Record(record) => {
                     let found = record.found;
@@ -130,12 +142,12 @@ impl StreamParser for TlsParser {
         self.swapped.get_or_insert_with(|| is_swapped_hello(bytes, from));
         let (connection, from) = self.oriented(connection, from);
         self.core.first.get_or_insert(mark);
-        self.read(&mut At { connection: &connection, from, mark, context }, bytes);
+        self.read(&mut At::new(&connection, from, mark, context), bytes);
     }
 
     fn gap(&mut self, connection: &Connection, from: Peer, bytes: Option<u64>, mark: Mark, context: &mut Context<'_>) {
         let (connection, from) = self.oriented(connection, from);
-        let at = &mut At { connection: &connection, from, mark, context };
+        let at = &mut At::new(&connection, from, mark, context);
         let lost = framer_of(&mut self.framers, from).gap(bytes);
         self.read(at, &[]);
         if let Some(lost) = lost {
@@ -146,11 +158,11 @@ impl StreamParser for TlsParser {
     fn close(&mut self, connection: &Connection, from: Peer, close: Close, mark: Mark, context: &mut Context<'_>) {
         let (connection, from) = self.oriented(connection, from);
         let was_closed = self.closed == [true; 2];
-        self.finish(&mut At { connection: &connection, from, mark, context });
+        self.finish(&mut At::new(&connection, from, mark, context));
         if close != Close::Fin {
-            self.finish(&mut At { connection: &connection, from: other(from), mark, context });
+            self.finish(&mut At::new(&connection, other(from), mark, context));
         }
-        let at = &mut At { connection: &connection, from, mark, context };
+        let at = &mut At::new(&connection, from, mark, context);
         self.core.close(at, close);
         if self.closed == [true; 2] && !was_closed {
             self.core.report(at);

@@ -4,12 +4,16 @@ use super::messages::Messages;
 use super::record::{Lost, Record};
 use super::session::{Protection, Session, Stage};
 use crate::model::limits;
+use std::collections::VecDeque;
 
 /// Sequence numbers tried for one record after a hole.
 const SEQUENCE_TRIES: u64 = 4096;
 
 /// What one trial costs beside its record, in bytes decrypted.
 const TRIAL_OVERHEAD_BYTES: usize = 256;
+
+/// Ends of records kept until they are acknowledged.
+const UNACKNOWLEDGED: usize = 1024;
 
 /// Records for which the secrets of every connection are tried where the ClientHello is missing.
 const IDENTIFY_TRIES: u32 = 4;
@@ -44,6 +48,8 @@ pub(super) struct Side {
     pub(super) told_gap: bool,
     /// Application data went by for which there are no keys.
     pub(super) unreadable: bool,
+    /// How its plaintext lies in its TCP stream.
+    pub(super) progress: Progress,
     identify_tries: u32,
 }
 
@@ -64,6 +70,7 @@ impl Side {
             doubtful_gap: false,
             told_gap: false,
             unreadable: false,
+            progress: Progress::default(),
             identify_tries: 0,
         }
     }
@@ -172,6 +179,46 @@ impl Side {
     pub(super) fn enter_stage(&mut self, stage: Stage, next: Option<Protection>) {
         self.stage = Some(stage);
         self.active = next;
+    }
+}
+
+/// How much of the plaintext lies before which byte of the TCP stream: so that an acknowledgment tells
+/// how much plaintext the other end had.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Bytes of plaintext so far, missing ones included as far as they were counted.
+    pub(super) carried: u64,
+    /// Ends of records: bytes of TCP, bytes of plaintext.
+    ends: VecDeque<(u64, u64)>,
+    /// Plaintext in what the other end had acknowledged.
+    acked: u64,
+}
+
+impl Progress {
+    /// More plaintext, in a record that ends with byte `end` of the stream.
+    pub(super) fn carry(&mut self, bytes: u64, end: u64) {
+        self.carried = self.carried.saturating_add(bytes);
+        match self.ends.back_mut() {
+            Some(last) if last.0 >= end => last.1 = self.carried,
+            _ => self.ends.push_back((end, self.carried)),
+        }
+        if self.ends.len() > UNACKNOWLEDGED
+            && let Some((_, carried)) = self.ends.pop_front()
+        {
+            self.acked = carried;
+        }
+    }
+
+    /// Plaintext within the first `acked` bytes of the stream.
+    pub(super) fn carried_at(&mut self, acked: u64) -> u64 {
+        if acked == u64::MAX {
+            return u64::MAX;
+        }
+        while let Some((_, carried)) = self.ends.front().filter(|(end, _)| *end <= acked) {
+            self.acked = *carried;
+            self.ends.pop_front();
+        }
+        self.acked
     }
 }
 
