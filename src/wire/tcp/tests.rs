@@ -1,1 +1,3 @@
+//! Segments in every order, split and state through reassembly.
+
 
