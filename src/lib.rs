@@ -8,7 +8,11 @@
 //!
 //! A module imports only what lies to its left, and [`model`].
 
+pub mod analyze;
 pub mod input;
+pub mod join;
+pub mod mcp;
 pub mod model;
 pub mod report;
+pub mod rules;
 pub mod wire;

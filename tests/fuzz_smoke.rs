@@ -131,12 +131,10 @@ fn run((name, body): Target, input: &[u8]) -> Option<String> {
         work.1.extend_from_slice(input);
     });
     let began = Instant::now();
-    let survived = catch_unwind(|| body(input)).is_ok();
-    let took = began.elapsed();
-    AT_WORK.with_borrow_mut(|work| work.0 = "");
-    if !survived {
+    if catch_unwind(|| body(input)).is_err() {
         return Some(keep(name, input, "panicked"));
     }
+    let took = began.elapsed();
     (took > ONE_INPUT).then(|| keep(name, input, &format!("took {took:?}")))
 }
 

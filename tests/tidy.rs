@@ -14,8 +14,8 @@ const LAYERS: &[&[&str]] = &[
     &["mcp"],
     &["join"],
     &["rules"],
-    &["report"],
     &["analyze"],
+    &["report"],
     &["evidence", "scan", "drive", "live"],
     &["commands"],
 ];

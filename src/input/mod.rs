@@ -3,7 +3,6 @@
 pub mod capture;
 pub mod client;
 pub mod log;
-pub mod recorded;
 
 mod decompress;
 mod detect;

@@ -15,6 +15,5 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
-pub(super) use head::{Fields, Head, Start, grade};
-pub(super) use open::Open;
+pub(super) use head::grade;
 pub use parser::Http1;

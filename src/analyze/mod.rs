@@ -1,0 +1,28 @@
+//! The main job: read every input, correlate, check the rules, and fill in the report.
+
+mod read;
+mod rows;
+
+use crate::input::expand;
+use crate::join::World;
+use crate::model::options::{AnalyzeOptions, ReadOptions};
+use crate::model::report::Report;
+use crate::rules;
+
+/// Reads `inputs` (as named on a command line) and reports.
+///
+/// Inputs that cannot be read at all are in [`Report::troubles`]; the others are reported all the same.
+///
+/// # Errors
+/// None at present: whatever goes wrong is trouble or a problem of an input.
+pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> anyhow::Result<Report> {
+    let (sources, errors) = expand(inputs);
+    let mut gathered = read::Gathered::default();
+    gathered.troubles.extend(errors.iter().map(ToString::to_string));
+    read::read(sources, read, &mut gathered);
+    let read::Gathered { inputs, tracked, troubles, .. } = gathered;
+    let mut world = World::new(tracked, read.client_timeout_ns);
+    world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
+    let checked = rules::check(&world);
+    Ok(rows::report(&world, inputs, troubles, checked, options))
+}

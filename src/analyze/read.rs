@@ -1,0 +1,244 @@
+//! Reading: captures as one timeline through the wire stage, logs one by one.
+
+use crate::input::capture::{CaptureInput, CaptureKind, CaptureStats, Frame, FrameSink, read_all};
+use crate::input::log::{Format, LogContext, Reader, RecordSink};
+use crate::input::{Detected, detect};
+use crate::input::{OpenInput, Source};
+use crate::mcp::{Tracked, Tracker};
+use crate::model::limits::LINE_BYTES;
+use crate::model::options::ReadOptions;
+use crate::model::place::{InputId, Place};
+use crate::model::problem::{ProblemKind, Problems};
+use crate::model::record::{Record, When};
+use crate::model::report::InputInfo;
+use crate::wire::packet::Decoder;
+use crate::wire::{Wire, WireOptions};
+use std::io::BufRead;
+
+/// Everything that was read.
+#[derive(Default)]
+pub struct Gathered {
+    /// One row an input.
+    pub inputs: Vec<InputInfo>,
+    /// What the exchanges left.
+    pub tracked: Tracked,
+    /// What the logs say.
+    pub records: Vec<Record>,
+    /// Inputs that could not be read at all.
+    pub troubles: Vec<String>,
+}
+
+/// Reads all sources.
+pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
+    let mut captures = vec![];
+    let several = sources.len() > 1;
+    let mut empty = vec![];
+    for source in sources {
+        let input = out.inputs.len() as InputId;
+        let mut open = match source.open() {
+            Ok(open) => open,
+            Err(e) => {
+                out.troubles.push(e.to_string());
+                continue;
+            }
+        };
+        match detect(&source.name, open.head(), options) {
+            Err(e) => out.troubles.push(e.to_string()),
+            Ok(Detected::Empty) => {
+                let mut info =
+                    InputInfo { name: source.name.clone(), vantage: by_name(&source.name), ..InputInfo::default() };
+                info.problems.add(ProblemKind::Empty, || "", || "the file has no bytes");
+                info.problems.merge(&open.problems());
+                empty.push(source.name.clone());
+                out.inputs.push(info);
+            }
+            Ok(Detected::Unknown) if source.found => {}
+            Ok(Detected::Unknown) => out.troubles.push(unknown(&source.name)),
+            Ok(Detected::Capture(kind)) => {
+                out.inputs.push(InputInfo { name: source.name.clone(), ..InputInfo::default() });
+                captures.push(CaptureInput { input, kind, source, open: Some(open) });
+            }
+            Ok(Detected::Log(format, _)) => {
+                let info = read_log(input, &source.name, &mut open, format, options, &mut out.records);
+                out.inputs.push(info);
+            }
+        }
+    }
+    read_captures(captures, out);
+    // One empty file among others is a rotated log; one alone is no input at all.
+    if !several || out.inputs.len() == empty.len() {
+        out.troubles
+            .extend(empty.iter().map(|name| format!("{name}: the file has no bytes; expected a capture or a log")));
+    }
+}
+
+/// What an input without bytes would have been, by its name.
+fn by_name(name: &str) -> Option<crate::model::place::Vantage> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let capture = file.split('.').any(|part| matches!(part, "pcap" | "pcapng" | "cap"));
+    capture.then_some(crate::model::place::Vantage::Wire)
+}
+
+fn unknown(name: &str) -> String {
+    format!(
+        "{name}: no known format; `crosswire formats` lists what can be read, --input-format NAME or --log-format STRING says what it is"
+    )
+}
+
+struct Frames<'a> {
+    /// One an input: fragments of two captures are not each other's.
+    decoders: Vec<Decoder>,
+    wire: Wire,
+    tracker: Tracker,
+    problems: &'a mut Vec<Problems>,
+}
+
+impl FrameSink for Frames<'_> {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        let input = frame.place.input as usize;
+        let (Some(problems), Some(decoder)) = (self.problems.get_mut(input), self.decoders.get_mut(input)) else {
+            return;
+        };
+        if let Some(segment) = decoder.segment(frame, problems) {
+            self.wire.segment(segment, &mut self.tracker, self.problems);
+        }
+    }
+}
+
+fn read_captures(captures: Vec<CaptureInput>, out: &mut Gathered) {
+    if captures.is_empty() {
+        return;
+    }
+    let mut problems: Vec<Problems> = vec![Problems::default(); out.inputs.len()];
+    let ids: Vec<(InputId, CaptureKind)> = captures.iter().map(|c| (c.input, c.kind)).collect();
+    let mut frames = Frames {
+        decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
+        wire: Wire::new(WireOptions::default()),
+        tracker: Tracker::default(),
+        problems: &mut problems,
+    };
+    let stats: Vec<CaptureStats> = read_all(captures, &mut frames);
+    let Frames { decoders, mut wire, mut tracker, problems: all } = frames;
+    for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
+        decoder.finish(problems);
+    }
+    wire.finish(&mut tracker, all);
+    let mut tracked = tracker.finish();
+    for ((input, _), stats) in ids.iter().zip(stats) {
+        let Some(info) = out.inputs.get_mut(*input as usize) else { continue };
+        let name = std::mem::take(&mut info.name);
+        *info = stats.into_info(&name);
+        for more in problems.get(*input as usize).into_iter().chain(tracked.problems.get(input)) {
+            info.problems.merge(more);
+        }
+    }
+    tracked.problems.clear();
+    out.tracked = tracked;
+}
+
+struct Sink<'a> {
+    info: InputInfo,
+    records: &'a mut Vec<Record>,
+}
+
+impl RecordSink for Sink<'_> {
+    fn entry(&mut self, when: Option<When>) {
+        self.info.records += 1;
+        if let Some(w) = when {
+            self.info.first = Some(self.info.first.map_or(w.at, |t| t.min(w.at)));
+            self.info.last = Some(self.info.last.map_or(w.at, |t| t.max(w.at)));
+        }
+    }
+    fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+    fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
+        self.info.problems.add(kind, || format!("line {}", place.number), || text);
+    }
+}
+
+fn read_log(
+    input: InputId,
+    name: &str,
+    open: &mut OpenInput,
+    format: &'static Format,
+    options: &ReadOptions,
+    records: &mut Vec<Record>,
+) -> InputInfo {
+    let info = InputInfo {
+        name: name.to_owned(),
+        format: Some(format.name.to_owned()),
+        vantage: Some(vantage(name, format, options)),
+        ..InputInfo::default()
+    };
+    let mut sink = Sink { info, records };
+    let context = LogContext { input, name, options, modified_ns: open.modified_ns };
+    match format.reader {
+        Reader::Bytes(read) => {
+            if let Err(e) = read(&context, open, &mut sink) {
+                sink.info.problems.add(ProblemKind::ReadError, || "", || format!("the log could not be read on: {e}"));
+            }
+        }
+        Reader::Lines(new) => {
+            let mut reader = new(&context);
+            lines(open, input, &mut sink, |line, number, sink| reader.line(line, number, sink));
+            reader.finish(&mut sink);
+        }
+    }
+    let mut info = sink.info;
+    info.problems.merge(&open.problems());
+    if info.records == 0 {
+        info.problems.add(ProblemKind::Empty, || "", || "no record of its format");
+    }
+    info
+}
+
+fn vantage(name: &str, format: &Format, options: &ReadOptions) -> crate::model::place::Vantage {
+    let said = options.vantages.iter().find(|(_, path)| crate::input::same_file(path, name));
+    said.map_or(format.vantage, |(v, _)| *v)
+}
+
+/// Gives `each` every line with its number; the rest of one beyond the cap is passed over and counted.
+fn lines(open: &mut OpenInput, input: InputId, sink: &mut Sink<'_>, mut each: impl FnMut(&[u8], u64, &mut Sink<'_>)) {
+    let mut line = vec![];
+    let mut number = 0;
+    loop {
+        line.clear();
+        match read_line(open, &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(length) => {
+                number += 1;
+                if length > line.len() {
+                    sink.problem(
+                        ProblemKind::LongLine,
+                        Place::line(input, number),
+                        "a line longer than the cap: its rest was passed over",
+                    );
+                }
+                let text = line.strip_suffix(b"\n").unwrap_or(&line);
+                each(text.strip_suffix(b"\r").unwrap_or(text), number, sink);
+            }
+        }
+    }
+}
+
+/// Reads up to and with the next line feed; keeps at most [`LINE_BYTES`], gives the whole length.
+fn read_line(open: &mut OpenInput, line: &mut Vec<u8>) -> std::io::Result<usize> {
+    let mut length = 0;
+    loop {
+        let buffer = open.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(length);
+        }
+        let end = memchr::memchr(b'\n', buffer).map(|i| i + 1);
+        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
+        let room = LINE_BYTES.saturating_sub(line.len());
+        line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
+        let n = part.len();
+        length += n;
+        open.consume(n);
+        if end.is_some() {
+            return Ok(length);
+        }
+    }
+}

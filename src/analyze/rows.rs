@@ -1,0 +1,347 @@
+//! The joined world as rows of the report.
+
+use crate::join::World;
+use crate::join::answers::HopCallId;
+use crate::join::calls::JointCall;
+use crate::join::conversations::conversations;
+use crate::join::groups::GroupKey;
+use crate::mcp::visit::{Sha256, Visit};
+use crate::mcp::{Rpc, RpcKind};
+use crate::model::options::AnalyzeOptions;
+use crate::model::place::Side;
+use crate::model::report::{
+    Bodies, Call, Channel, Delivered, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Session, SessionEnd,
+    Sighting, Summary,
+};
+use crate::rules::claim::Checked;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Fills in the report.
+pub fn report(
+    world: &World,
+    mut inputs: Vec<InputInfo>,
+    troubles: Vec<String>,
+    checked: Checked,
+    options: &AnalyzeOptions,
+) -> Report {
+    sides(world, &mut inputs);
+    let calls: Vec<Call> = world.calls.iter().map(|c| call(world, c, options)).collect();
+    let sessions = sessions(world);
+    let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
+    for c in &calls {
+        let mut seen: Vec<u32> = c.sightings.iter().map(|s| s.input).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        if seen.len() > 1 {
+            for i in seen {
+                if let Some(info) = inputs.get_mut(i as usize) {
+                    info.joined += 1;
+                }
+            }
+        }
+    }
+    Report {
+        summary: Summary {
+            exchanges: world.visits.len() as u64,
+            sessions: sessions.len() as u64,
+            calls: calls.len() as u64,
+            tool_calls: calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64,
+            findings: checked.findings.len() as u64,
+            ..Summary::default()
+        },
+        inputs,
+        sessions,
+        calls,
+        windows: checked.windows,
+        findings: checked.findings,
+        exchanges,
+        troubles,
+        ..Report::default()
+    }
+}
+
+/// Marks captures that show one side of a proxy only.
+fn sides(world: &World, inputs: &mut [InputInfo]) {
+    let mut seen: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
+    for (v, visit) in world.visits.iter().enumerate() {
+        let hop = world.hop_of.get(v).copied().unwrap_or(0) as usize;
+        if world.chains.joined.get(hop) == Some(&true) {
+            let back = world.chains.depth.get(hop).is_some_and(|d| *d > 0);
+            let entry = seen.entry(visit.input).or_default();
+            if back { entry.1 = true } else { entry.0 = true }
+        }
+    }
+    for (input, sides) in seen {
+        if let Some(info) = inputs.get_mut(input as usize) {
+            info.side = match sides {
+                (true, false) => Some(Side::Front),
+                (false, true) => Some(Side::Back),
+                _ => None,
+            };
+        }
+    }
+    // The first capture is the reference clock; the others are aligned to it by exact keys.
+    let captures: Vec<u32> = (0..inputs.len() as u32).filter(|i| world.visits.iter().any(|v| v.input == *i)).collect();
+    for (input, offset) in crate::join::chain::capture_offsets(&world.visits, &captures) {
+        if let (Some(info), Some((offset, error))) = (inputs.get_mut(input as usize), offset) {
+            info.clock_offset_ms = Some(ms(offset));
+            info.clock_error_ms = Some(ms(error));
+        }
+    }
+}
+
+fn ms(ns: i64) -> f64 {
+    (ns / 1000) as f64 / 1000.0
+}
+
+/// A hash as the report writes it.
+pub fn hex(hash: &Sha256) -> String {
+    use std::fmt::Write;
+    hash.iter().fold(String::with_capacity(64), |mut s, b| {
+        let _ = write!(s, "{b:02x}");
+        s
+    })
+}
+
+fn call(world: &World, joint: &JointCall, options: &AnalyzeOptions) -> Call {
+    if let Some(ask) = &joint.ask {
+        return server_call(world, joint, ask);
+    }
+    let front = joint.hops.first().copied();
+    let rpc = front.and_then(|c| world.rpc_of(c));
+    let (outcome, delivered) = world.outcome(joint);
+    let text = |b: &Option<Arc<[u8]>>| b.as_ref().map(|b| String::from_utf8_lossy(b).into_owned());
+    let reply = front.and_then(|c| world.hop_call(c)?.answer).and_then(|a| world.reply(a.at)).map(|(_, r)| r);
+    Call {
+        key: joint.key,
+        session: front.and_then(|c| world.session_of(c)),
+        id: rpc.and_then(|r| r.id.clone()),
+        method: rpc.and_then(|r| r.method.clone()),
+        tool: rpc.and_then(|r| r.tool.clone()),
+        from: None,
+        issued: None,
+        sent: front.and_then(|c| world.visit_of(c)).map(|v| v.at.at),
+        replied: front.and_then(|c| world.replied(c)).map(|m| m.at),
+        outcome,
+        delivered,
+        client_saw: None,
+        sightings: joint.hops.iter().filter_map(|c| sighting(world, *c)).collect(),
+        bodies: options
+            .bodies
+            .then(|| Bodies { request: rpc.and_then(|r| text(&r.body)), reply: reply.and_then(|r| text(&r.body)) }),
+    }
+}
+
+fn sighting(world: &World, c: HopCallId) -> Option<Sighting> {
+    let (hop, visit) = (world.hop_call(c)?, world.visit_of(c)?);
+    let rpc: &Rpc = world.rpc_of(c)?;
+    let own = hop.answer.map(|a| (a.at, a.channel)).or_else(|| hop.foreign.first().map(|r| (*r, Channel::PostSse)));
+    let reply = own.and_then(|(at, _)| world.reply(at)).map(|(_, r)| r);
+    Some(Sighting {
+        channel: own.map(|(_, channel)| channel).or(visit.status.map(|_| Channel::None)),
+        reply_frame: reply.and_then(|r| r.last.place.as_frame()),
+        reply_id: reply.and_then(|r| r.id.clone()),
+        reply_sha256: reply.map(|r| hex(&r.sha256)),
+        reply_at: reply.map(|r| r.last.at),
+        request_sha256: Some(hex(&rpc.sha256)),
+        ..visited(visit)
+    })
+}
+
+/// What a visit alone says.
+fn visited(visit: &Visit) -> Sighting {
+    Sighting {
+        input: visit.input,
+        vantage: Some(visit.vantage),
+        frame: visit.place.as_frame(),
+        line: visit.place.as_line(),
+        at: Some(visit.at.at),
+        at_error_ms: Some(ms(visit.at.error_ns)),
+        peer: peer(visit),
+        status: visit.status,
+        bytes: visit.bytes,
+        end: visit.end,
+        ended_at: visit.ended.map(|m| m.at),
+        head_at: visit.head.map(|m| m.at),
+        stream: visit.stream,
+        ..Sighting::default()
+    }
+}
+
+fn peer(visit: &Visit) -> Option<String> {
+    let ip = visit.peer?;
+    Some(match visit.port {
+        Some(port) => std::net::SocketAddr::new(ip, port).to_string(),
+        None => ip.to_string(),
+    })
+}
+
+fn server_call(world: &World, joint: &JointCall, ask: &crate::join::calls::ServerCall) -> Call {
+    let visit = world.visits.get(ask.visit as usize);
+    let request = visit.and_then(|v| v.asks.get(ask.ask as usize));
+    let response = ask.response.and_then(|(v, i)| {
+        let visit = world.visits.get(v as usize)?;
+        Some((visit, visit.rpc.get(i as usize)?))
+    });
+    let sightings = visit.zip(request).map(|(v, r)| Sighting {
+        frame: r.last.place.as_frame(),
+        line: r.last.place.as_line(),
+        at: Some(r.last.at),
+        channel: Some(if v.is_get() { Channel::GetSse } else { Channel::PostSse }),
+        request_sha256: Some(hex(&r.sha256)),
+        reply_frame: response.and_then(|(v, _)| v.place.as_frame()),
+        reply_id: response.and_then(|(_, r)| r.id.clone()),
+        reply_sha256: response.map(|(_, r)| hex(&r.sha256)),
+        reply_at: response.map(|(v, _)| v.asked),
+        ..visited(v)
+    });
+    Call {
+        key: joint.key,
+        session: visit.and_then(|v| v.belongs_to().cloned()),
+        id: request.map(|r| r.id.clone()),
+        method: request.map(|r| r.method.clone()),
+        tool: None,
+        from: Some("server"),
+        issued: None,
+        sent: request.map(|r| r.last.at),
+        replied: response.map(|(v, _)| v.asked),
+        // A client may take its time (a person answers an elicitation): silence is no orphan.
+        outcome: if response.is_some() { Outcome::Result } else { Outcome::Unobserved },
+        delivered: if response.is_some() { Delivered::Own } else { Delivered::Unknown },
+        client_saw: None,
+        sightings: sightings.into_iter().collect(),
+        bodies: None,
+    }
+}
+
+fn sessions(world: &World) -> Vec<Session> {
+    let mut rows: Vec<Session> = vec![];
+    let mut known: FxHashMap<GroupKey, usize> = FxHashMap::default();
+    let mut members: FxHashMap<usize, Vec<u32>> = FxHashMap::default();
+    for chain in &world.chains.all {
+        let Some(&v) = chain.first() else { continue };
+        let (Some(visit), Some((_, key))) = (
+            world.visits.get(v as usize),
+            world.answers.group_of.get(v as usize).and_then(|g| world.groups.all.get(*g as usize)),
+        ) else {
+            continue;
+        };
+        // A group without an id is listed where it has calls; other HTTP traffic is no session.
+        if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {
+            continue;
+        }
+        let row = *known.entry(key.clone()).or_insert_with(|| {
+            rows.push(blank(key));
+            rows.len() - 1
+        });
+        members.entry(row).or_default().push(v);
+    }
+    for (n, row) in rows.iter_mut().enumerate() {
+        fill(world, row, members.get(&n).map_or(&[], |m| m));
+    }
+    // A refused first request makes no session worth a row of its own.
+    rows.retain(|r| r.session.is_some() || r.calls > 0);
+    rows.sort_by_key(|r| (r.started.map_or(i64::MAX, |t| t.ns()), r.session.clone()));
+    rows
+}
+
+fn blank(key: &GroupKey) -> Session {
+    Session {
+        session: match key {
+            GroupKey::Session(s) => Some(s.clone()),
+            GroupKey::Client(..) => None,
+        },
+        revision: None,
+        client: None,
+        server: None,
+        started: None,
+        ended: None,
+        end: None,
+        calls: 0,
+        conversations: None,
+        peers: vec![],
+        endpoint: None,
+    }
+}
+
+fn fill(world: &World, row: &mut Session, visits: &[u32]) {
+    let mut visits: Vec<&Visit> = visits.iter().filter_map(|v| world.visits.get(*v as usize)).collect();
+    visits.sort_by_key(|v| v.asked);
+    let (mut deleted, mut refused) = (false, false);
+    for v in &visits {
+        row.started = Some(row.started.map_or(v.at.at, |t| t.min(v.at.at)));
+        row.ended = Some(row.ended.map_or(v.last_seen(), |t| t.max(v.last_seen())));
+        if let Some(h) = &v.handshake {
+            row.client = row.client.take().or_else(|| h.client.clone());
+            row.server = row.server.take().or_else(|| h.server.clone());
+            row.revision = row.revision.take().or_else(|| h.revision.clone());
+        }
+        row.revision = row.revision.take().or_else(|| v.revision.clone());
+        if let Some(ip) = v.peer {
+            let ip = ip.to_string();
+            if !row.peers.contains(&ip) && row.peers.len() < 32 {
+                row.peers.push(ip);
+            }
+        }
+        if row.endpoint.is_none() {
+            let host = v.host.as_deref().map(str::to_owned).or_else(|| v.server.map(|s| s.to_string()));
+            row.endpoint = host.map(|h| Arc::from(format!("{h}{}", v.path().unwrap_or(""))));
+        }
+        let ok = v.status.is_some_and(|s| s < 300);
+        deleted |= v.is_delete() && ok;
+        refused =
+            if ok && !v.is_delete() { false } else { refused || crate::rules::stale::sessions::refusal(v).is_some() };
+        row.calls += v.requests().count() as u64;
+    }
+    row.end = row.session.as_ref().map(|_| match (deleted, refused) {
+        (true, _) => SessionEnd::Deleted,
+        (_, true) => SessionEnd::Stale,
+        _ => SessionEnd::Open,
+    });
+    if row.session.is_some() {
+        row.conversations = conversations(visits.iter().flat_map(|v| v.requests()).filter_map(|r| r.id.as_ref())).count;
+    }
+}
+
+fn exchanges(world: &World) -> Vec<ExchangeRow> {
+    let mut rows: Vec<(u64, ExchangeRow)> = world.visits.iter().map(|v| (v.exchange, exchange(v))).collect();
+    rows.sort_by_key(|(n, r)| (r.at.map_or(i64::MAX, |t| t.ns()), *n));
+    rows.into_iter().map(|(_, r)| r).collect()
+}
+
+fn exchange(v: &Visit) -> ExchangeRow {
+    let initialize = v.carries("initialize");
+    ExchangeRow {
+        input: v.input,
+        stream: v.stream,
+        request_frame: if v.has_request { v.place.as_frame() } else { None },
+        response_frame: v.head.and_then(|m| m.place.as_frame()),
+        at: Some(v.at.at),
+        method: v.method.clone(),
+        target: v.target.clone(),
+        status: v.status,
+        session: if initialize { v.session.clone().or_else(|| v.belongs_to().cloned()) } else { v.session.clone() },
+        rpc: v
+            .rpc
+            .iter()
+            .filter(|r| r.kind != RpcKind::Response)
+            .map(|r| RpcRow { id: r.id.clone(), method: r.method.clone(), tool: r.tool.clone() })
+            .collect(),
+        replies: v
+            .replies
+            .iter()
+            .map(|r| ReplyRow {
+                frame: r.last.place.as_frame(),
+                at: Some(r.last.at),
+                id: r.id.clone(),
+                kind: Some(if r.error.is_some() { "error" } else { "result" }),
+                sha256: Some(hex(&r.sha256)),
+            })
+            .collect(),
+        end: v.end,
+        ended: v.ended.map(|m| m.at),
+        peer: peer(v),
+        bytes: v.bytes,
+    }
+}

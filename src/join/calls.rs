@@ -1,0 +1,272 @@
+//! Calls over all vantage points, and everything the rules look at.
+
+use super::answers::{self, Answers, HopCallId, ReplyRef, rpc};
+use super::chain::{self, Chains};
+use super::content::{self, Contents};
+use super::groups::{GroupId, Groups};
+use crate::mcp::shape::Shapes;
+use crate::mcp::visit::{Reply, Rpc, Visit};
+use crate::mcp::{RpcKind, Tracked};
+use crate::model::exchange::{End, Mark};
+use crate::model::id::SessionId;
+use crate::model::report::CallKey;
+use crate::model::time::Time;
+use rustc_hash::FxHashMap;
+
+/// A call over all vantage points.
+#[derive(Clone, Debug)]
+pub struct JointCall {
+    /// Its key.
+    pub key: CallKey,
+    /// The call at each hop that saw it, the one nearest the client first.
+    pub hops: Vec<HopCallId>,
+    /// The server's own request: where it was asked, and the visit of the client's answer.
+    pub ask: Option<ServerCall>,
+}
+
+/// A request of the server.
+#[derive(Clone, Debug)]
+pub struct ServerCall {
+    /// Visit on whose stream it came.
+    pub visit: u32,
+    /// Index in the visit's `asks`.
+    pub ask: u32,
+    /// Visit and message index of the client's response.
+    pub response: Option<(u32, u32)>,
+}
+
+/// Everything that was seen, joined.
+pub struct World {
+    /// All exchanges at all vantage points.
+    pub visits: Vec<Visit>,
+    /// Visits by time.
+    pub order: Vec<u32>,
+    /// Hops and groups.
+    pub groups: Groups,
+    /// Hop of each visit.
+    pub hop_of: Vec<u32>,
+    /// Calls and replies at each hop.
+    pub answers: Answers,
+    /// What content says.
+    pub contents: Contents,
+    /// Exchanges over hops.
+    pub chains: Chains,
+    /// Calls over hops, in order of being sent.
+    pub calls: Vec<JointCall>,
+    /// Joint call of each call at a hop.
+    pub call_of: FxHashMap<HopCallId, u32>,
+    /// Exchanges (nearest the client) of each session, in order of being asked.
+    pub of_session: FxHashMap<SessionId, Vec<u32>>,
+    /// Calls whose id another call of their session took while they were in flight: by which.
+    pub reused: FxHashMap<HopCallId, HopCallId>,
+    /// The other way round: calls that took an id in flight, and whose.
+    pub reuses: FxHashMap<HopCallId, HopCallId>,
+    /// Shapes of results.
+    pub shapes: Shapes,
+    /// Last time seen in each input.
+    pub input_end: FxHashMap<u32, Time>,
+    /// How long a caller waits at most, ns.
+    pub client_timeout_ns: i64,
+}
+
+/// Default of `--client-timeout`, ns (the contract's 300 s).
+pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
+
+impl World {
+    /// Joins what the exchanges left.
+    pub fn new(tracked: Tracked, client_timeout_ns: Option<i64>) -> World {
+        let visits = tracked.visits;
+        let mut order: Vec<u32> = (0..visits.len() as u32).collect();
+        order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
+        let mut groups = Groups::default();
+        let mut hop_of = vec![0; visits.len()];
+        for &v in &order {
+            if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
+                *slot = groups.hop(visit);
+            }
+        }
+        let answers = answers::answers(&visits, &mut groups, &order);
+        let contents = content::contents(&visits, &answers, &groups, &tracked.shapes);
+        let chains = chain::chains(&visits, &hop_of, &groups, &order);
+        let mut world = World {
+            visits,
+            order,
+            groups,
+            hop_of,
+            answers,
+            contents,
+            chains,
+            calls: vec![],
+            call_of: FxHashMap::default(),
+            of_session: FxHashMap::default(),
+            reused: FxHashMap::default(),
+            reuses: FxHashMap::default(),
+            shapes: tracked.shapes,
+            input_end: FxHashMap::default(),
+            client_timeout_ns: client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
+        };
+        world.list_sessions();
+        world.find_reuse();
+        world.put_together();
+        world
+    }
+
+    fn list_sessions(&mut self) {
+        let mut fronts: Vec<u32> = self.chains.all.iter().filter_map(|c| c.first().copied()).collect();
+        fronts.sort_by_key(|v| self.visits.get(*v as usize).map(|x| (x.asked, *v)));
+        for v in fronts {
+            if let Some(s) = self.visits.get(v as usize).and_then(Visit::belongs_to) {
+                self.of_session.entry(s.clone()).or_default().push(v);
+            }
+        }
+    }
+
+    /// Ids used again within a session while the call that had them was still in flight.
+    fn find_reuse(&mut self) {
+        for (group, list) in self.answers.by_group.iter().enumerate() {
+            if !self.groups.is_session(group as GroupId) {
+                continue;
+            }
+            let mut last: FxHashMap<std::sync::Arc<str>, HopCallId> = FxHashMap::default();
+            for &c in list {
+                let Some(call) = self.hop_call(c) else { continue };
+                let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|i| i.is_legal()) else { continue };
+                let Some(earlier) = last.insert(id.loose(), c) else { continue };
+                let same_message = self.rpc_of(earlier).map(|r| r.sha256) == self.rpc_of(c).map(|r| r.sha256);
+                if !same_message && self.until(earlier).is_none_or(|t| t > call.asked) && self.is_seen_open(earlier) {
+                    self.reused.insert(earlier, c);
+                    self.reuses.insert(c, earlier);
+                }
+            }
+        }
+    }
+
+    /// Is it known that the call had no reply up to its end, so that "in flight" is no guess?
+    fn is_seen_open(&self, c: HopCallId) -> bool {
+        let answered = self.replied(c).is_some();
+        answered
+            || self.visit_of(c).is_some_and(|v| !v.response_gap && !v.one_direction && v.status.is_none_or(|s| s < 400))
+    }
+
+    fn put_together(&mut self) {
+        let mut calls: Vec<(Time, JointCall)> = vec![];
+        let blank = |hops| JointCall { key: CallKey(0), hops, ask: None };
+        for chain in &self.chains.all {
+            let Some(&front) = chain.first() else { continue };
+            let Some(&(first, n)) = self.answers.by_visit.get(&front) else { continue };
+            for i in 0..n {
+                let mut hops = vec![first + i];
+                for v in chain.iter().skip(1) {
+                    if let Some(&(f, m)) = self.answers.by_visit.get(v)
+                        && m == n
+                    {
+                        hops.push(f + i);
+                    }
+                }
+                let at = self.answers.calls.get((first + i) as usize).map_or(Time::from_ns(0, 0), |c| c.asked);
+                calls.push((at, blank(hops)));
+            }
+        }
+        calls.extend(self.server_calls());
+        calls.sort_by_key(|(at, c)| (*at, c.hops.first().copied()));
+        self.calls = calls.into_iter().map(|(_, c)| c).collect();
+        for (n, call) in self.calls.iter_mut().enumerate() {
+            call.key = CallKey(n as u32 + 1);
+            for h in &call.hops {
+                self.call_of.insert(*h, n as u32);
+            }
+        }
+    }
+
+    /// The server's own requests, once each: at the hop nearest the client that shows them.
+    fn server_calls(&self) -> Vec<(Time, JointCall)> {
+        let mut responses: FxHashMap<(GroupId, crate::model::id::RpcId), (u32, u32)> = FxHashMap::default();
+        for &v in &self.order {
+            let (Some(visit), Some(group)) = (self.visits.get(v as usize), self.answers.group_of.get(v as usize))
+            else {
+                continue;
+            };
+            for (i, r) in visit.rpc.iter().enumerate().filter(|(_, r)| r.kind == RpcKind::Response) {
+                if let Some(id) = &r.id {
+                    responses.insert((*group, id.clone()), (v, i as u32));
+                }
+            }
+        }
+        let mut out = vec![];
+        for chain in &self.chains.all {
+            let Some(&v) = chain.first() else { continue };
+            let (Some(visit), Some(group)) = (self.visits.get(v as usize), self.answers.group_of.get(v as usize))
+            else {
+                continue;
+            };
+            for (i, ask) in visit.asks.iter().enumerate() {
+                let response = responses.get(&(*group, ask.id.clone())).copied();
+                let call = ServerCall { visit: v, ask: i as u32, response };
+                out.push((ask.last.at, JointCall { key: CallKey(0), hops: vec![], ask: Some(call) }));
+            }
+        }
+        out
+    }
+
+    /// The visit of a call at a hop.
+    pub fn visit_of(&self, c: HopCallId) -> Option<&Visit> {
+        self.visits.get(self.answers.calls.get(c as usize)?.visit as usize)
+    }
+
+    /// The request of a call at a hop.
+    pub fn rpc_of(&self, c: HopCallId) -> Option<&Rpc> {
+        rpc(&self.visits, self.answers.calls.get(c as usize)?)
+    }
+
+    /// A call at a hop.
+    pub fn hop_call(&self, c: HopCallId) -> Option<&answers::HopCall> {
+        self.answers.calls.get(c as usize)
+    }
+
+    /// A reply with its visit.
+    pub fn reply(&self, r: ReplyRef) -> Option<(&Visit, &Reply)> {
+        let visit = self.visits.get(r.visit as usize)?;
+        Some((visit, visit.replies.get(r.reply as usize)?))
+    }
+
+    /// The joint call that a call at a hop is part of.
+    pub fn joint(&self, c: HopCallId) -> Option<&JointCall> {
+        self.calls.get(*self.call_of.get(&c)? as usize)
+    }
+
+    /// Key of the joint call of a call at a hop.
+    pub fn key(&self, c: HopCallId) -> Option<CallKey> {
+        self.joint(c).map(|j| j.key)
+    }
+
+    /// Session of a call at a hop.
+    pub fn session_of(&self, c: HopCallId) -> Option<SessionId> {
+        self.visit_of(c)?.belongs_to().cloned()
+    }
+
+    /// When the reply of a call at a hop was complete.
+    pub fn replied(&self, c: HopCallId) -> Option<Mark> {
+        let answer = self.hop_call(c)?.answer?;
+        Some(self.reply(answer.at)?.1.last)
+    }
+
+    /// Until when a call was in flight at its hop: its reply, else its stream's end.
+    pub fn until(&self, c: HopCallId) -> Option<Time> {
+        self.replied(c).map(|m| m.at).or(self.hop_call(c)?.closed)
+    }
+
+    /// Has the call's stream been watched for so long that silence means no reply?
+    pub fn silence_counts(&self, visit: &Visit) -> bool {
+        if visit.request_gap || visit.response_gap || visit.one_direction || !visit.has_request {
+            return false;
+        }
+        match visit.end {
+            Some(End::Complete | End::ClientClosed | End::ServerClosed | End::Reset) => true,
+            Some(End::Gap) => false,
+            Some(End::InputEnded) | None => {
+                let last = self.input_end.get(&visit.input).copied().or(visit.ended.map(|m| m.at));
+                last.is_some_and(|l| l.since(visit.asked) > self.client_timeout_ns)
+            }
+        }
+    }
+}

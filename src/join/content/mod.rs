@@ -1,0 +1,412 @@
+//! Whose reply is it, by what is in it.
+//!
+//! Who owns a reply is a score over independent signs, each kept with its proof: argument values
+//! echoed, the tool's output schema, the shape learnt from the tool's uncontested replies. A reply
+//! counts as foreign only if a sign speaks for another call *and* one speaks against its own.
+
+mod learn;
+
+use super::answers::{Answers, HopCall, HopCallId, ReplyRef, rpc};
+use super::groups::{GroupId, Groups};
+use super::schema::{Mismatch, Schemas};
+use crate::mcp::content::occurs;
+use crate::mcp::shape::Shapes;
+use crate::mcp::visit::{Reply, Rpc, Visit};
+use crate::model::report::Confidence;
+use crate::model::time::Time;
+use learn::Habit;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// One reason to say whose a reply is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// It holds an argument value that only the other call has.
+    EchoesOther(Arc<str>),
+    /// The tool echoes its arguments as a habit, and this reply holds none of its call's.
+    LacksOwnEcho,
+    /// It has the shape of the other call's tool.
+    ShapeOfOther,
+    /// It does not have the shape of its call's tool.
+    NotOwnShape,
+    /// It satisfies the output schema of the other call's tool.
+    SchemaOfOther,
+    /// It does not satisfy the output schema of its call's tool.
+    NotOwnSchema(String),
+    /// The other call has the same id and is left without a reply.
+    SameIdHangs,
+    /// The other call's reply holds this call's arguments in turn.
+    Mutual,
+}
+
+/// What the content of the reply that a call got says.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The call it belongs to.
+    pub owner: HopCallId,
+    /// Why.
+    pub signs: Vec<Sign>,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Owner and victim had the same id, and the owner got nothing.
+    pub collision: bool,
+    /// The owner is of another session or client.
+    pub other_group: bool,
+}
+
+/// What content says of all calls.
+#[derive(Default)]
+pub struct Contents {
+    /// Foreign replies by the call that got them.
+    pub foreign: FxHashMap<HopCallId, Verdict>,
+    /// Replies that do not satisfy their own tool's schema.
+    pub mismatch: FxHashMap<HopCallId, Mismatch>,
+    /// Calls whose own reply is confirmed by content.
+    pub confirmed: rustc_hash::FxHashSet<HopCallId>,
+}
+
+type ToolKey = (u32, Arc<str>);
+
+struct Judge<'a> {
+    visits: &'a [Visit],
+    answers: &'a Answers,
+    groups: &'a Groups,
+    shapes: &'a Shapes,
+    schemas: Schemas,
+    habits: FxHashMap<ToolKey, Habit>,
+    tool_lists: FxHashMap<u32, Vec<Arc<[u8]>>>,
+}
+
+/// Calls looked at on either side of one, at most.
+const NEIGHBOURS: usize = 256;
+/// How long a call whose caller has gone can still produce a reply that lands elsewhere, ns.
+const GONE_NS: i64 = 600 * 1_000_000_000;
+
+/// Judges the replies of all calls.
+pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &Shapes) -> Contents {
+    let mut judge = Judge {
+        visits,
+        answers,
+        groups,
+        shapes,
+        schemas: Schemas::default(),
+        habits: FxHashMap::default(),
+        tool_lists: FxHashMap::default(),
+    };
+    judge.learn();
+    let mut out = Contents::default();
+    let mut suspects = vec![];
+    for group in 0..answers.by_group.len() {
+        judge.group(group as GroupId, &mut out, &mut suspects);
+    }
+    judge.other_groups(&suspects, &mut out);
+    out
+}
+
+impl Judge<'_> {
+    fn call(&self, c: HopCallId) -> Option<(&HopCall, &Rpc)> {
+        let call = self.answers.calls.get(c as usize)?;
+        Some((call, rpc(self.visits, call)?))
+    }
+
+    fn reply(&self, r: ReplyRef) -> Option<&Reply> {
+        self.visits.get(r.visit as usize)?.replies.get(r.reply as usize)
+    }
+
+    /// The reply that a call took for its own, if it is a result with content to judge.
+    fn result(&self, call: &HopCall) -> Option<(&Reply, &[u8])> {
+        let reply = self.reply(call.answer?.at)?;
+        if reply.error.is_some() || reply.interim {
+            return None;
+        }
+        Some((reply, reply.body.as_deref()?))
+    }
+
+    fn tool_key(&self, call: &HopCall, rpc: &Rpc) -> Option<ToolKey> {
+        Some((call.hop, rpc.tool.clone()?))
+    }
+
+    /// Until when a call was in flight: its reply, else its stream's end, else open.
+    fn until(&self, call: &HopCall) -> Time {
+        let replied = call.answer.and_then(|a| self.reply(a.at)).map(|r| r.last.at);
+        replied.or(call.closed).unwrap_or(Time::from_ns(i64::MAX, 9))
+    }
+
+    fn group(&mut self, group: GroupId, out: &mut Contents, suspects: &mut Vec<Suspect>) {
+        let answers = self.answers;
+        let Some(list) = answers.by_group.get(group as usize) else { return };
+        for (i, &c) in list.iter().enumerate() {
+            let Some(call) = answers.calls.get(c as usize) else { continue };
+            let Some(rpc) = rpc(self.visits, call) else { continue };
+            if rpc.tool.is_none() || self.result(call).is_none() {
+                continue;
+            }
+            self.own_schema(c, out);
+            let near = self.near(list, i);
+            match self.judge(c, &near, out.mismatch.get(&c)) {
+                Judged::Foreign(verdict) => drop(out.foreign.insert(c, verdict)),
+                Judged::Own => drop(out.confirmed.insert(c)),
+                Judged::Suspect(against) => suspects.push((c, against)),
+                Judged::Unclear => {}
+            }
+        }
+    }
+
+    fn own_schema(&mut self, c: HopCallId, out: &mut Contents) {
+        if self.schemas.is_empty() {
+            return;
+        }
+        let Some((call, rpc)) = self.call(c) else { return };
+        let (Some(tool), Some((reply, body))) = (rpc.tool.clone(), self.result(call)) else { return };
+        if reply.tool_error {
+            return;
+        }
+        let (hop, at, body) = (call.hop, call.asked, body.to_vec());
+        if let Some(Err(m)) = self.schemas.check(hop, &tool, at, &body) {
+            out.mismatch.insert(c, m);
+        }
+    }
+
+    /// Calls of the group that the reply of the `i`th could belong to: in flight with it, or of the
+    /// same id and never answered though their callers have gone.
+    fn near(&self, list: &[HopCallId], i: usize) -> Vec<HopCallId> {
+        let mut out = vec![];
+        let Some((call, own)) = list.get(i).and_then(|c| self.call(*c)) else { return out };
+        let until = self.until(call);
+        let same_id = |c: &Rpc| match (&c.id, &own.id) {
+            (Some(a), Some(b)) => a.loose() == b.loose(),
+            _ => false,
+        };
+        let before = list.get(..i).unwrap_or_default().iter().rev().take(NEIGHBOURS);
+        for &c in before {
+            let Some((other, r)) = self.call(c) else { continue };
+            if call.asked.since(other.asked) > GONE_NS {
+                break;
+            }
+            let in_flight = self.until(other) >= call.asked;
+            let gone = other.answer.is_none() && same_id(r);
+            if r.tool.is_some() && (in_flight || gone) {
+                out.push(c);
+            }
+        }
+        for &c in list.get(i + 1..).unwrap_or_default().iter().take(NEIGHBOURS) {
+            let Some((other, r)) = self.call(c) else { continue };
+            if other.asked > until {
+                break;
+            }
+            if r.tool.is_some() {
+                out.push(c);
+            }
+        }
+        out
+    }
+
+    fn judge(&mut self, c: HopCallId, near: &[HopCallId], mismatch: Option<&Mismatch>) -> Judged {
+        let visits = self.visits;
+        let Some(call) = self.answers.calls.get(c as usize) else { return Judged::Unclear };
+        let Some(own) = rpc(visits, call) else { return Judged::Unclear };
+        let Some(answer) = call.answer else { return Judged::Unclear };
+        let Some(reply) = visits.get(answer.at.visit as usize).and_then(|v| v.replies.get(answer.at.reply as usize))
+        else {
+            return Judged::Unclear;
+        };
+        let Some(body) = reply.body.as_deref() else { return Judged::Unclear };
+        let distinct = |v: &[u8]| !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v)));
+        if own.values.0.iter().any(|v| occurs(body, v) && distinct(v)) {
+            return Judged::Own;
+        }
+        let own_shape = self.fits(call, own, reply);
+        let mut against = vec![];
+        if self.lacks_echo(call, own, reply, body) {
+            against.push(Sign::LacksOwnEcho);
+        }
+        if own_shape == Some(false) && !reply.tool_error {
+            against.push(Sign::NotOwnShape);
+        }
+        if let Some(m) = mismatch {
+            against.push(Sign::NotOwnSchema(m.what.clone()));
+        }
+        let mut best: Option<Verdict> = None;
+        for &other in near {
+            if let Some(v) = self.compare(c, other, near, &against)
+                && best.as_ref().is_none_or(|b| (v.confidence, v.signs.len()) > (b.confidence, b.signs.len()))
+            {
+                best = Some(v);
+            }
+        }
+        match best {
+            Some(v) => Judged::Foreign(v),
+            None if !against.is_empty() => Judged::Suspect(against),
+            None if own_shape == Some(true) && against.is_empty() && !near.is_empty() => {
+                let others =
+                    near.iter().any(|n| self.call(*n).is_some_and(|(o, r)| self.fits(o, r, reply) != Some(false)));
+                if others { Judged::Unclear } else { Judged::Own }
+            }
+            None => Judged::Unclear,
+        }
+    }
+
+    /// Does the reply look like those of the call's tool?
+    fn fits(&self, call: &HopCall, rpc: &Rpc, reply: &Reply) -> Option<bool> {
+        let habit = self.habits.get(&self.tool_key(call, rpc)?)?;
+        habit.learnt.fits(self.shapes.paths(reply.shape?))
+    }
+
+    fn lacks_echo(&self, call: &HopCall, own: &Rpc, reply: &Reply, body: &[u8]) -> bool {
+        let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
+        // This reply itself is no part of the habit.
+        let (could, echoed) = (habit.could_echo.saturating_sub(1), habit.echoed);
+        let usual = could >= 3 && echoed * 10 >= could * 9;
+        usual && !reply.tool_error && !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v))
+    }
+
+    /// Does the reply of `c` belong to `other`?
+    fn compare(&mut self, c: HopCallId, other: HopCallId, near: &[HopCallId], against: &[Sign]) -> Option<Verdict> {
+        let visits = self.visits;
+        let call = self.answers.calls.get(c as usize)?;
+        let candidate = self.answers.calls.get(other as usize)?;
+        let (own, theirs) = (rpc(visits, call)?, rpc(visits, candidate)?);
+        let reply = visits.get(call.answer?.at.visit as usize)?.replies.get(call.answer?.at.reply as usize)?;
+        let body = reply.body.as_deref()?;
+        let tools_differ = own.tool != theirs.tool;
+        let mut signs = vec![];
+        let echo = self.echo_of(c, other, near, body);
+        if let Some(value) = &echo {
+            signs.push(Sign::EchoesOther(value.clone()));
+        }
+        if tools_differ && against.contains(&Sign::NotOwnShape) && self.fits(candidate, theirs, reply) == Some(true) {
+            signs.push(Sign::ShapeOfOther);
+        }
+        let against_schema = against.iter().any(|s| matches!(s, Sign::NotOwnSchema(_)));
+        if let (true, true, Some(a), Some(b)) = (tools_differ, against_schema, &own.tool, &theirs.tool)
+            && self.schemas.differ(call.hop, a, b, call.asked)
+            && self.schemas.check(candidate.hop, b, candidate.asked, body) == Some(Ok(()))
+        {
+            signs.push(Sign::SchemaOfOther);
+        }
+        if signs.is_empty() {
+            return None;
+        }
+        let same_id = matches!((&own.id, &theirs.id), (Some(a), Some(b)) if a.loose() == b.loose());
+        let collision = same_id && self.groups.is_session(call.group) && candidate.answer.is_none();
+        if collision {
+            signs.push(Sign::SameIdHangs);
+        }
+        let mutual = echo.is_some() && self.holds_values_of(candidate, c, near);
+        if mutual {
+            signs.push(Sign::Mutual);
+        }
+        // A sign for the other and none against the own is a coincidence, not a crossing, unless the
+        // other was waiting with the same id when this call was made.
+        let waiting = collision && self.until(candidate) >= call.asked;
+        if against.is_empty() && !mutual && !waiting {
+            return None;
+        }
+        signs.extend(against.iter().cloned());
+        let confidence = confidence(&signs);
+        Some(Verdict { owner: other, signs, confidence, collision, other_group: candidate.group != call.group })
+    }
+
+    /// An argument value of `other` that stands in `body` and could come from no other call.
+    fn echo_of(&self, c: HopCallId, other: HopCallId, near: &[HopCallId], body: &[u8]) -> Option<Arc<str>> {
+        let (call, own) = self.call(c)?;
+        let (_, theirs) = self.call(other)?;
+        let value = theirs.values.0.iter().find(|v| {
+            occurs(body, v)
+                && !own.values.overlaps(v)
+                && !near.iter().any(|n| *n != other && self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v)))
+                && !self.is_common(call, own, v)
+        })?;
+        Some(Arc::from(String::from_utf8_lossy(value)))
+    }
+
+    /// Does the value stand in tool lists, or in many replies of the tool?
+    fn is_common(&self, call: &HopCall, own: &Rpc, value: &[u8]) -> bool {
+        if self.tool_lists.get(&call.hop).is_some_and(|l| l.iter().any(|b| occurs(b, value))) {
+            return true;
+        }
+        let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
+        let others = habit.sample.iter().filter(|r| call.answer.is_none_or(|a| a.at != **r));
+        let hits = others.filter_map(|r| self.reply(*r)?.body.as_deref()).filter(|b| occurs(b, value)).count();
+        hits > 0 && hits * 100 >= habit.sample.len()
+    }
+
+    fn holds_values_of(&self, candidate: &HopCall, c: HopCallId, near: &[HopCallId]) -> bool {
+        let Some((_, body)) = self.result(candidate) else { return false };
+        let Some((_, own)) = self.call(c) else { return false };
+        own.values
+            .0
+            .iter()
+            .any(|v| occurs(body, v) && !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v))))
+    }
+
+    /// Looks for owners of suspect replies among unanswered calls of other sessions at the hop.
+    fn other_groups(&mut self, suspects: &[Suspect], out: &mut Contents) {
+        if suspects.is_empty() {
+            return;
+        }
+        let mut hanging: FxHashMap<u32, Vec<HopCallId>> = FxHashMap::default();
+        for (n, call) in self.answers.calls.iter().enumerate() {
+            if call.answer.is_none() {
+                hanging.entry(call.hop).or_default().push(n as HopCallId);
+            }
+        }
+        for list in hanging.values_mut() {
+            list.sort_by_key(|c| self.answers.calls.get(*c as usize).map(|c| c.asked));
+        }
+        for (c, against) in suspects {
+            let c = *c;
+            let Some((call, _)) = self.call(c) else { continue };
+            let (until, asked, group) = (self.until(call), call.asked, call.group);
+            let Some(list) = hanging.get(&call.hop) else { continue };
+            let end = list.partition_point(|o| self.answers.calls.get(*o as usize).is_some_and(|o| o.asked <= until));
+            let recent = list.get(..end).unwrap_or_default().iter().rev().take(NEIGHBOURS * 4);
+            let near: Vec<HopCallId> = recent
+                .copied()
+                .filter(|o| {
+                    self.call(*o)
+                        .is_some_and(|(o, r)| o.group != group && asked.since(o.asked) < GONE_NS && r.tool.is_some())
+                })
+                .collect();
+            let best = near
+                .iter()
+                .filter_map(|o| self.compare(c, *o, &near, against))
+                .filter(by_echo)
+                .max_by_key(|v| v.confidence);
+            if let Some(v) = best {
+                out.foreign.insert(c, v);
+            }
+        }
+    }
+}
+
+/// A call whose reply does not look like its own, and why.
+type Suspect = (HopCallId, Vec<Sign>);
+
+enum Judged {
+    Own,
+    Foreign(Verdict),
+    Suspect(Vec<Sign>),
+    Unclear,
+}
+
+/// Across sessions many calls of a tool wait at once: only an argument tells them apart.
+fn by_echo(v: &Verdict) -> bool {
+    v.signs.iter().any(|s| matches!(s, Sign::EchoesOther(_)))
+}
+
+/// One sign is possible, two independent ones are probable; a unique echo with a sign against the
+/// reply's own call is certain.
+fn confidence(signs: &[Sign]) -> Confidence {
+    let echo = signs.iter().any(|s| matches!(s, Sign::EchoesOther(_)));
+    let against = signs.iter().any(|s| matches!(s, Sign::LacksOwnEcho | Sign::NotOwnShape | Sign::NotOwnSchema(_)));
+    let pair = signs.contains(&Sign::SameIdHangs) || signs.contains(&Sign::Mutual);
+    let kind = signs.iter().any(|s| matches!(s, Sign::ShapeOfOther | Sign::SchemaOfOther));
+    if echo && (against || signs.contains(&Sign::Mutual)) || pair && kind {
+        Confidence::Certain
+    } else if echo && pair || kind {
+        Confidence::Probable
+    } else {
+        Confidence::Possible
+    }
+}

@@ -1,0 +1,187 @@
+//! What became of a call: answered, refused, cut, left without a reply, or not to be known.
+
+use super::answers::HopCallId;
+use super::calls::{JointCall, World};
+use crate::mcp::visit::Visit;
+use crate::model::exchange::{End, Mark, Peer};
+use crate::model::report::{Delivered, Outcome};
+use crate::model::time::Time;
+
+/// What became of a call, as its caller saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A reply came on the call's own stream, or where the specification lets it come.
+    Answered,
+    /// The reply came after the caller had closed.
+    Late,
+    /// The caller cancelled it.
+    Cancelled,
+    /// Refused with an HTTP error.
+    Refused(u16),
+    /// A gateway's error stands in for a reply: 499, 502, 503, 504, 524.
+    Gateway(u16),
+    /// Answered 202 and nothing more.
+    Accepted,
+    /// The exchange came to its proper end without a reply.
+    EndedEmpty,
+    /// Someone closed or reset before a reply.
+    Cut {
+        /// Who.
+        by: Peer,
+        /// When and where.
+        mark: Mark,
+        /// By RST.
+        reset: bool,
+    },
+    /// Open and silent for longer than a caller waits.
+    Silent,
+    /// The inputs do not show.
+    Unobserved,
+}
+
+impl Fate {
+    /// Is it a call without a reply that the inputs would have shown?
+    pub fn is_orphan(self) -> bool {
+        matches!(self, Fate::Accepted | Fate::EndedEmpty | Fate::Cut { .. } | Fate::Silent | Fate::Gateway(_))
+    }
+}
+
+/// From 2026-07-28 on, closing the stream is the cancel.
+const CLOSING_CANCELS: &str = "2026-07-28";
+
+impl World {
+    /// What became of a call at one hop.
+    pub fn fate_at(&self, c: HopCallId) -> Fate {
+        let (Some(call), Some(visit)) = (self.hop_call(c), self.visit_of(c)) else { return Fate::Unobserved };
+        if call.cancelled.is_some() {
+            return Fate::Cancelled;
+        }
+        if let Some((_, reply)) = call.answer.filter(|a| a.legal).and_then(|a| self.reply(a.at)) {
+            return match visit.status {
+                Some(s) if s >= 400 => refusal(s),
+                _ if reply.after_close => self.closing_or(visit, Fate::Late),
+                _ => Fate::Answered,
+            };
+        }
+        let Some(status) = visit.status else { return self.unanswered(visit) };
+        match status {
+            // A redirect is no answer either: the client asks again elsewhere.
+            300.. => refusal(status),
+            202 if !self.is_legacy(visit) && self.silence_counts(visit) && visit.end == Some(End::Complete) => {
+                Fate::Accepted
+            }
+            202 if self.is_legacy(visit) => self.legacy(c),
+            _ => self.unanswered(visit),
+        }
+    }
+
+    /// What became of a call for its caller: as seen nearest to it.
+    pub fn fate(&self, call: &JointCall) -> Fate {
+        call.hops.first().map_or(Fate::Unobserved, |c| self.fate_at(*c))
+    }
+
+    fn closing_or(&self, visit: &Visit, fate: Fate) -> Fate {
+        let named = visit.revision.as_deref().or(visit.rpc.iter().find_map(|r| r.revision.as_deref()));
+        if named.is_some_and(|r| r >= CLOSING_CANCELS) { Fate::Cancelled } else { fate }
+    }
+
+    fn unanswered(&self, visit: &Visit) -> Fate {
+        if !self.silence_counts(visit) {
+            return Fate::Unobserved;
+        }
+        if let Some(mark) = visit.client_closed {
+            let reset = visit.end == Some(End::Reset) && visit.ended_by == Some(Peer::Client);
+            return self.closing_or(visit, Fate::Cut { by: Peer::Client, mark, reset });
+        }
+        match (visit.end, visit.ended) {
+            (Some(End::Complete), _) => Fate::EndedEmpty,
+            (Some(End::ServerClosed), Some(mark)) => Fate::Cut { by: Peer::Server, mark, reset: false },
+            (Some(End::ClientClosed), Some(mark)) => {
+                self.closing_or(visit, Fate::Cut { by: Peer::Client, mark, reset: false })
+            }
+            (Some(End::Reset), Some(mark)) => {
+                let by = visit.ended_by.unwrap_or(Peer::Server);
+                let cut = Fate::Cut { by, mark, reset: true };
+                if by == Peer::Client { self.closing_or(visit, cut) } else { cut }
+            }
+            (Some(End::InputEnded) | None, _) => Fate::Silent,
+            _ => Fate::Unobserved,
+        }
+    }
+
+    /// Is the exchange one of the 2024-11-05 transport, whose replies come on the GET stream?
+    pub fn is_legacy(&self, visit: &Visit) -> bool {
+        visit.target.as_deref().is_some_and(|t| t.contains("session_id=") || t.contains("sessionId="))
+    }
+
+    /// A call of the 2024-11-05 transport without a reply: only its GET stream can tell.
+    fn legacy(&self, c: HopCallId) -> Fate {
+        let Some(call) = self.hop_call(c) else { return Fate::Unobserved };
+        let stream = self
+            .order
+            .iter()
+            .filter_map(|v| self.visits.get(*v as usize).map(|x| (*v, x)))
+            .find(|(v, x)| x.legacy_stream && self.answers.group_of.get(*v as usize) == Some(&call.group));
+        let Some((_, stream)) = stream else { return Fate::Unobserved };
+        if stream.response_gap || stream.one_direction {
+            return Fate::Unobserved;
+        }
+        let watched_until = match stream.end {
+            Some(End::InputEnded) | None => self.input_end.get(&stream.input).copied(),
+            _ => return Fate::EndedEmpty,
+        };
+        if watched_until.is_some_and(|t| t.since(call.asked) > self.client_timeout_ns) {
+            Fate::Silent
+        } else {
+            Fate::Unobserved
+        }
+    }
+
+    /// Outcome and delivery for the report.
+    pub fn outcome(&self, call: &JointCall) -> (Outcome, Delivered) {
+        let Some(&front) = call.hops.first() else { return (Outcome::Unobserved, Delivered::Unknown) };
+        let Some(hop) = self.hop_call(front) else { return (Outcome::Unobserved, Delivered::Unknown) };
+        let fate = self.fate_at(front);
+        let reply = hop.answer.filter(|a| a.legal).and_then(|a| self.reply(a.at)).map(|(_, r)| r);
+        let what = |r: &crate::mcp::Reply| match (r.error, r.tool_error) {
+            (Some(_), _) => Outcome::RpcError,
+            (None, true) => Outcome::ToolError,
+            (None, false) => Outcome::Result,
+        };
+        let foreign = self.contents.foreign.contains_key(&front);
+        let delivered = if foreign { Delivered::Foreign } else { Delivered::Own };
+        match fate {
+            Fate::Cancelled => (Outcome::Cancelled, if reply.is_some() { delivered } else { Delivered::None }),
+            Fate::Answered | Fate::Late => {
+                reply.map_or((Outcome::Unobserved, Delivered::Unknown), |r| (what(r), delivered))
+            }
+            Fate::Refused(_) | Fate::Gateway(_) => match reply {
+                Some(r) if r.error.is_some() => (Outcome::HttpError, Delivered::Own),
+                Some(r) => (what(r), delivered),
+                None => (Outcome::HttpError, Delivered::None),
+            },
+            Fate::Unobserved => (Outcome::Unobserved, Delivered::Unknown),
+            // A reply with another call's id is what came back on this stream.
+            _ => match hop.foreign.first().and_then(|r| self.reply(*r)) {
+                Some((_, r)) => (what(r), Delivered::Foreign),
+                None => (Outcome::NoReply, Delivered::None),
+            },
+        }
+    }
+
+    /// How long the caller waited: to its reply or the end of its stream.
+    pub fn waited_ns(&self, c: HopCallId) -> Option<i64> {
+        let call = self.hop_call(c)?;
+        let visit = self.visit_of(c)?;
+        let until: Option<Time> =
+            visit.client_closed.map(|m| m.at).or(call.closed).or(self.input_end.get(&visit.input).copied());
+        until.map(|t| t.since(call.asked))
+    }
+}
+
+fn refusal(status: u16) -> Fate {
+    match status {
+        499 | 502 | 503 | 504 | 524 => Fate::Gateway(status),
+        s => Fate::Refused(s),
+    }
+}

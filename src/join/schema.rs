@@ -1,0 +1,85 @@
+//! Output schemas of tools as listed, and whether a result satisfies them
+//! (MCP 2025-06-18, server/tools "Output Schema": structured results must conform).
+
+use crate::mcp::scan;
+use crate::mcp::visit::Visit;
+use crate::model::time::Time;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Schemas by hop and tool, each from when it was listed.
+#[derive(Default)]
+pub struct Schemas {
+    by_tool: FxHashMap<(u32, Arc<str>), Vec<Listed>>,
+    compiled: FxHashMap<Arc<str>, Option<Arc<jsonschema::Validator>>>,
+}
+
+struct Listed {
+    at: Time,
+    schema: Arc<str>,
+}
+
+/// A schema that a result does not satisfy, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What is wrong first, as the validator says it.
+    pub what: String,
+}
+
+impl Schemas {
+    /// Takes over the schemas that a `tools/list` reply gave.
+    pub fn learn(&mut self, hop: u32, visit: &Visit) {
+        for tool in &visit.tools {
+            let Some(schema) = &tool.output_schema else { continue };
+            let at = visit.last_seen();
+            let list = self.by_tool.entry((hop, tool.name.clone())).or_default();
+            if list.last().is_none_or(|l| l.schema != *schema) {
+                list.push(Listed { at, schema: schema.clone() });
+            }
+        }
+    }
+
+    /// Does any tool have a schema?
+    pub fn is_empty(&self) -> bool {
+        self.by_tool.is_empty()
+    }
+
+    /// The schema of a tool as last listed before `at`; listed only later, the first.
+    fn schema(&self, hop: u32, tool: &Arc<str>, at: Time) -> Option<Arc<str>> {
+        let list = self.by_tool.get(&(hop, tool.clone()))?;
+        let before = list.iter().rev().find(|l| l.at <= at);
+        before.or(list.first()).map(|l| l.schema.clone())
+    }
+
+    /// Does the `structuredContent` of a `result` satisfy the tool's schema? None: there is no
+    /// schema, no structured content, or the schema itself cannot be compiled.
+    pub fn check(&mut self, hop: u32, tool: &Arc<str>, at: Time, message: &[u8]) -> Option<Result<(), Mismatch>> {
+        let schema = self.schema(hop, tool, at)?;
+        let content = scan::member(scan::member(message, "result")?, "structuredContent")?;
+        let value: serde_json::Value = serde_json::from_slice(content).ok()?;
+        let validator = self.validator(&schema)?;
+        Some(validator.validate(&value).map_err(|e| {
+            let at = e.instance_path.to_string();
+            let at = if at.is_empty() { "structuredContent".to_owned() } else { format!("structuredContent{at}") };
+            Mismatch { what: format!("{at}: {e}") }
+        }))
+    }
+
+    /// Are the two tools' schemas different texts, so that satisfying one says something?
+    pub fn differ(&self, hop: u32, a: &Arc<str>, b: &Arc<str>, at: Time) -> bool {
+        match (self.schema(hop, a, at), self.schema(hop, b, at)) {
+            (Some(a), Some(b)) => a != b,
+            _ => false,
+        }
+    }
+
+    fn validator(&mut self, schema: &Arc<str>) -> Option<Arc<jsonschema::Validator>> {
+        self.compiled
+            .entry(schema.clone())
+            .or_insert_with(|| {
+                let value: serde_json::Value = serde_json::from_str(schema).ok()?;
+                jsonschema::validator_for(&value).ok().map(Arc::new)
+            })
+            .clone()
+    }
+}

@@ -1,0 +1,434 @@
+//! Listens to HTTP exchanges and leaves a [`Visit`] for each.
+
+use super::content::{ArgumentValues, fingerprint};
+use super::jsonrpc::{self, Kind, Payload};
+use super::scan;
+use super::shape::Shapes;
+use super::visit::{Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
+use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
+use crate::model::id::SessionId;
+use crate::model::place::{InputId, Place, Vantage};
+use crate::model::problem::{ProblemKind, Problems};
+use crate::model::record::When;
+use rustc_hash::FxHashMap;
+use sha2::Digest;
+use std::sync::Arc;
+
+/// Longest piece of foreign text that is kept for a report, bytes.
+const QUOTE_BYTES: usize = 200;
+
+/// Request headers that only a proxy adds (RFC 7239, RFC 9110 §7.6.3, nginx's and Envoy's custom).
+const FORWARDED: &[&str] =
+    &["x-forwarded-for", "forwarded", "x-real-ip", "via", "x-forwarded-proto", "x-envoy-external-address"];
+
+/// Everything that the exchanges of a run left.
+#[derive(Debug, Default)]
+pub struct Tracked {
+    /// One for each exchange, in order of being ended.
+    pub visits: Vec<Visit>,
+    /// All shapes of results.
+    pub shapes: Shapes,
+    /// What could not be read as JSON-RPC, by input.
+    pub problems: FxHashMap<InputId, Problems>,
+}
+
+/// Makes visits of exchanges.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    open: FxHashMap<ExchangeId, Visit>,
+    tracked: Tracked,
+}
+
+impl Tracker {
+    /// All visits, once every source has ended its exchanges.
+    pub fn finish(mut self) -> Tracked {
+        let mut rest: Vec<Visit> = self.open.into_values().collect();
+        rest.sort_by_key(|v| v.exchange);
+        self.tracked.visits.extend(rest);
+        self.tracked
+    }
+
+    fn visit(&mut self, exchange: &Exchange, vantage: Vantage) -> &mut Visit {
+        self.open.entry(exchange.id).or_insert_with(|| blank(exchange, vantage))
+    }
+
+    fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
+        let word = if place.is_frame { "frame" } else { "entry" };
+        let at = || format!("{word} {}", place.number);
+        self.tracked.problems.entry(place.input).or_default().add(kind, at, || text);
+    }
+
+    fn client_message(&mut self, exchange: &Exchange, m: &Message<'_>) {
+        let post = exchange.request.as_ref().is_some_and(|r| &*r.method == "POST");
+        match jsonrpc::parse(m.data) {
+            Payload::One(one) => {
+                let rpc = client_rpc(&one);
+                let visit = self.visit(exchange, Vantage::Wire);
+                take_handshake(visit, &one);
+                visit.rpc.push(rpc);
+            }
+            Payload::Batch(all, _) => {
+                let visit = self.visit(exchange, Vantage::Wire);
+                visit.rpc.extend(all.iter().map(client_rpc));
+            }
+            Payload::Other | Payload::Invalid => {
+                let gap = exchange.request.as_ref().is_some_and(|r| r.gap);
+                if post && !gap && is_mcp_request(exchange) {
+                    self.problem(
+                        ProblemKind::BadJson,
+                        m.last.place,
+                        "the body of an MCP request is no JSON-RPC message",
+                    );
+                }
+            }
+        }
+    }
+
+    fn server_message(&mut self, exchange: &Exchange, m: &Message<'_>) {
+        let status = exchange.response.as_ref().map_or(200, |r| r.status);
+        match jsonrpc::parse(m.data) {
+            Payload::One(one) => self.server_rpc(exchange, m, &one),
+            Payload::Batch(all, _) => all.iter().for_each(|one| self.server_rpc(exchange, m, one)),
+            Payload::Other | Payload::Invalid => self.server_text(exchange, m, status),
+        }
+    }
+
+    fn server_text(&mut self, exchange: &Exchange, m: &Message<'_>, status: u16) {
+        if m.is_event && m.event == Some("endpoint") {
+            let session = legacy_session(&String::from_utf8_lossy(m.data));
+            let visit = self.visit(exchange, Vantage::Wire);
+            visit.legacy_stream = true;
+            visit.session = visit.session.take().or(session);
+            return;
+        }
+        if status >= 400 {
+            let text = quote(&String::from_utf8_lossy(m.data));
+            self.visit(exchange, Vantage::Wire).error_text.get_or_insert(text);
+        } else if m.is_event
+            && !m.data.is_empty()
+            && matches!(m.event, None | Some("message"))
+            && is_mcp_request(exchange)
+        {
+            self.problem(ProblemKind::BadJson, m.last.place, "an event of an MCP stream is no JSON-RPC message");
+        }
+    }
+
+    fn server_rpc(&mut self, exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>) {
+        match one.kind {
+            Kind::Notification => {}
+            Kind::Request => {
+                let ask = ServerRequest {
+                    last: m.last,
+                    id: one.id.clone().unwrap_or(crate::model::id::RpcId::Null),
+                    method: one.method.clone().unwrap_or_default(),
+                    sha256: sha256(one.raw),
+                };
+                self.visit(exchange, Vantage::Wire).asks.push(ask);
+            }
+            Kind::Result | Kind::Error => {
+                let mut reply = server_reply(exchange, m, one);
+                let wants_shape =
+                    self.open.get(&exchange.id).is_none_or(|v| v.rpc.is_empty() || v.carries("tools/call"));
+                if let (Some(result), true) = (one.result, wants_shape) {
+                    reply.shape = Some(self.tracked.shapes.of(result));
+                }
+                let visit = self.visit(exchange, Vantage::Wire);
+                take_handshake_reply(visit, one);
+                visit.replies.push(reply);
+            }
+        }
+    }
+}
+
+impl ExchangeSink for Tracker {
+    fn event(&mut self, exchange: &Exchange, event: Event<'_>) {
+        match event {
+            Event::Request => {
+                self.visit(exchange, Vantage::Wire);
+            }
+            Event::Head => take_head(self.visit(exchange, Vantage::Wire), exchange),
+            Event::Message(m) => {
+                if let Some(id) = m.event_id {
+                    let visit = self.visit(exchange, Vantage::Wire);
+                    if visit.resumable.last().is_none_or(|last| &**last != id) {
+                        visit.resumable.push(Arc::from(id));
+                    }
+                }
+                match m.from {
+                    Peer::Client => self.client_message(exchange, &m),
+                    Peer::Server => self.server_message(exchange, &m),
+                }
+            }
+            Event::ResponseGap => self.visit(exchange, Vantage::Wire).response_gap = true,
+            Event::ClientClosed => self.visit(exchange, Vantage::Wire).client_closed = exchange.client_closed,
+            Event::End => {
+                let mut visit = self.open.remove(&exchange.id).unwrap_or_else(|| blank(exchange, Vantage::Wire));
+                take_end(&mut visit, exchange);
+                self.tracked.visits.push(visit);
+            }
+        }
+    }
+}
+
+/// A visit with what the request's head says.
+fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
+    let request = exchange.request.as_ref();
+    let response = exchange.response.as_ref();
+    let (first, last) = match (request, response) {
+        (Some(r), _) => (r.first, r.last),
+        (None, Some(r)) => (r.first, r.first),
+        (None, None) => {
+            let mark = exchange.ended.unwrap_or(crate::model::exchange::Mark {
+                place: Place::frame(exchange.input, 0),
+                at: crate::model::time::Time::from_ns(0, 0),
+            });
+            (mark, mark)
+        }
+    };
+    let arc = |name: &str| exchange.request_header(name).map(Arc::from);
+    let target: Option<Arc<str>> = request.map(|r| r.target.clone());
+    let mut visit = Visit {
+        exchange: exchange.id,
+        input: exchange.input,
+        vantage,
+        first: Some(first.place),
+        place: last.place,
+        at: When { at: first.at, error_ns: 0 },
+        asked: last.at,
+        stream: Some(exchange.stream),
+        h2_stream: exchange.h2_stream,
+        server: Some(exchange.server),
+        peer: Some(exchange.client.ip()),
+        port: Some(exchange.client.port()),
+        user_agent: arc("user-agent"),
+        method: request.map(|r| r.method.clone()),
+        session: session_header(exchange.request_header("mcp-session-id"))
+            .or_else(|| target.as_deref().filter(|t| t.contains("ession")).and_then(legacy_session)),
+        target,
+        host: arc("host"),
+        given: None,
+        revision: arc("mcp-protocol-version"),
+        last_event_id: arc("last-event-id"),
+        request_id: arc("x-request-id"),
+        status: None,
+        head: None,
+        kind: crate::model::exchange::BodyKind::Other,
+        bytes: None,
+        rpc: vec![],
+        replies: vec![],
+        asks: vec![],
+        legacy_stream: false,
+        error_text: None,
+        resumable: vec![],
+        end: None,
+        ended: None,
+        ended_by: None,
+        client_closed: None,
+        request_gap: request.is_some_and(|r| r.gap),
+        response_gap: response.is_some_and(|r| r.gap),
+        one_direction: exchange.one_direction,
+        has_request: request.is_some(),
+        termination: None,
+        duration_ns: None,
+        comment: None,
+        handshake: None,
+        forwarded: FORWARDED.iter().any(|name| exchange.request_header(name).is_some()),
+        tools: vec![],
+    };
+    if response.is_some() {
+        take_head(&mut visit, exchange);
+    }
+    visit
+}
+
+fn take_head(visit: &mut Visit, exchange: &Exchange) {
+    let Some(r) = &exchange.response else { return };
+    visit.status = Some(r.status);
+    visit.head = Some(r.first);
+    visit.kind = r.kind;
+    visit.given = session_header(exchange.response_header("mcp-session-id"));
+    visit.response_gap |= r.gap;
+}
+
+fn take_end(visit: &mut Visit, exchange: &Exchange) {
+    if let Some(r) = &exchange.request {
+        visit.request_gap |= r.gap;
+    }
+    if let Some(r) = &exchange.response {
+        visit.bytes = Some(r.body_bytes);
+        visit.response_gap |= r.gap;
+        if visit.status.is_none() {
+            take_head(visit, exchange);
+        }
+    }
+    visit.end = exchange.end;
+    visit.ended = exchange.ended;
+    visit.ended_by = exchange.ended_by;
+    visit.client_closed = exchange.client_closed;
+    visit.one_direction = exchange.one_direction;
+}
+
+fn session_header(value: Option<&str>) -> Option<SessionId> {
+    value.map(str::trim).filter(|v| !v.is_empty()).map(Arc::from)
+}
+
+/// The session of the 2024-11-05 transport, which stands in the query of the message endpoint
+/// (`/messages/?session_id=…`, TypeScript `?sessionId=…`).
+fn legacy_session(target: &str) -> Option<SessionId> {
+    let query = target.split_once('?')?.1;
+    query.split('&').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        matches!(name, "session_id" | "sessionId").then(|| Arc::from(value.trim()))
+    })
+}
+
+/// Does the exchange look like MCP, so that an unreadable body is worth a word?
+fn is_mcp_request(exchange: &Exchange) -> bool {
+    exchange.request_header("mcp-session-id").is_some()
+        || exchange.request_header("mcp-protocol-version").is_some()
+        || exchange
+            .request_header("accept")
+            .is_some_and(|a| a.contains("text/event-stream") && a.contains("application/json"))
+}
+
+/// Text from an input, cut to what a report can quote.
+pub fn quote(text: &str) -> Arc<str> {
+    let text = text.trim();
+    let mut end = text.len().min(QUOTE_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Arc::from(text.get(..end).unwrap_or_default())
+}
+
+/// SHA-256 of exact bytes.
+pub fn sha256(bytes: &[u8]) -> Sha256 {
+    sha2::Sha256::digest(bytes).into()
+}
+
+fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
+    let params = m.params.unwrap_or(b"");
+    let is_tool_call = m.method.as_deref() == Some("tools/call");
+    let arguments = if is_tool_call { scan::member(params, "arguments") } else { m.params };
+    let meta = scan::member(params, "_meta");
+    let kind = match m.kind {
+        Kind::Request => RpcKind::Request,
+        Kind::Notification => RpcKind::Notification,
+        Kind::Result | Kind::Error => RpcKind::Response,
+    };
+    Rpc {
+        kind,
+        id: m.id.clone(),
+        tool: if is_tool_call {
+            scan::member(params, "name").and_then(scan::text).map(|t| Arc::from(&*t))
+        } else {
+            None
+        },
+        sha256: sha256(m.raw),
+        arguments: arguments.map_or(0, fingerprint),
+        values: if is_tool_call {
+            arguments.map(ArgumentValues::of).unwrap_or_default()
+        } else {
+            ArgumentValues::default()
+        },
+        cancels: (m.method.as_deref() == Some("notifications/cancelled"))
+            .then(|| scan::member(params, "requestId").map(jsonrpc::id))
+            .flatten(),
+        tool_use_id: meta.and_then(|v| text_member(v, "claudecode/toolUseId")),
+        revision: meta.and_then(|v| text_member(v, "io.modelcontextprotocol/protocolVersion")),
+        body: Some(Arc::from(m.raw)),
+        method: m.method.clone(),
+    }
+}
+
+fn text_member(object: &[u8], key: &str) -> Option<Arc<str>> {
+    scan::member(object, key).and_then(scan::text).map(|t| Arc::from(&*t))
+}
+
+fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>) -> Reply {
+    let code =
+        one.error.and_then(|e| scan::member(e, "code")).and_then(|c| std::str::from_utf8(c).ok()?.parse::<i64>().ok());
+    let (mut tool_error, mut interim) = (false, false);
+    if let Some(result) = one.result {
+        scan::members(result, |k, v| match k {
+            b"isError" => tool_error = v == b"true",
+            // A task (2025-11-25) or a request for more input (2026-07-28) is a complete reply
+            // that does not yet hold what the tool returns.
+            b"task" => interim = true,
+            b"resultType" => interim |= v == b"\"input_required\"",
+            _ => {}
+        });
+    }
+    Reply {
+        first: m.first,
+        last: m.last,
+        id: one.id.clone(),
+        error: if one.kind == Kind::Error { Some(code.unwrap_or(0)) } else { None },
+        error_text: one.error.and_then(|e| scan::member(e, "message")).and_then(scan::text).map(|t| quote(&t)),
+        tool_error,
+        interim,
+        sha256: sha256(one.raw),
+        content: content_hash(one),
+        shape: None,
+        event_id: m.event_id.map(Arc::from),
+        is_event: m.is_event,
+        after_close: exchange.client_closed.is_some_and(|c| c.at <= m.last.at),
+        body: Some(Arc::from(one.raw)),
+    }
+}
+
+fn content_hash(one: &jsonrpc::Message<'_>) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut h = rustc_hash::FxHasher::default();
+    one.result.or(one.error).hash(&mut h);
+    h.finish()
+}
+
+fn take_handshake(visit: &mut Visit, m: &jsonrpc::Message<'_>) {
+    let Some(params) = m.params else { return };
+    let named = |info: &[u8]| -> Option<Arc<str>> {
+        let name = text_member(info, "name")?;
+        Some(match text_member(info, "version") {
+            Some(version) => Arc::from(format!("{name}/{version}")),
+            None => name,
+        })
+    };
+    let meta = scan::member(params, "_meta");
+    let client = match m.method.as_deref() {
+        Some("initialize") => scan::member(params, "clientInfo").and_then(named),
+        _ => meta.and_then(|v| scan::member(v, "io.modelcontextprotocol/clientInfo")).and_then(named),
+    };
+    let revision = match m.method.as_deref() {
+        Some("initialize") => text_member(params, "protocolVersion"),
+        _ => meta.and_then(|v| text_member(v, "io.modelcontextprotocol/protocolVersion")),
+    };
+    if client.is_some() || revision.is_some() {
+        let h = visit.handshake.get_or_insert_default();
+        h.client = client.or(h.client.take());
+        h.revision = revision.or(h.revision.take());
+    }
+}
+
+fn take_handshake_reply(visit: &mut Visit, m: &jsonrpc::Message<'_>) {
+    let Some(result) = m.result else { return };
+    if visit.carries("initialize") || visit.carries("server/discover") {
+        let h = visit.handshake.get_or_insert_default();
+        h.revision = text_member(result, "protocolVersion").or(h.revision.take());
+        if let Some(info) = scan::member(result, "serverInfo")
+            && let Some(name) = text_member(info, "name")
+        {
+            let version = text_member(info, "version");
+            h.server = Some(version.map_or(name.clone(), |v| Arc::from(format!("{name}/{v}"))));
+        }
+    }
+    if visit.carries("tools/list")
+        && let Some(tools) = scan::member(result, "tools")
+    {
+        scan::elements(tools, |tool| {
+            if let Some(name) = text_member(tool, "name") {
+                let schema = scan::member(tool, "outputSchema").map(|s| Arc::from(String::from_utf8_lossy(s)));
+                visit.tools.push(Tool { name, output_schema: schema });
+            }
+        });
+    }
+}

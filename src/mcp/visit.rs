@@ -1,0 +1,264 @@
+//! One HTTP exchange at one vantage point, with the JSON-RPC it carried.
+
+use super::content::ArgumentValues;
+use super::shape::ShapeId;
+use crate::model::exchange::{BodyKind, End, ExchangeId, Mark, Peer};
+use crate::model::id::{RpcId, SessionId};
+use crate::model::place::{InputId, Place, Vantage};
+use crate::model::record::When;
+use crate::model::time::Time;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// SHA-256 of a message's exact bytes.
+pub type Sha256 = [u8; 32];
+
+/// What a client message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RpcKind {
+    /// Expects a reply.
+    Request,
+    /// Expects none.
+    Notification,
+    /// Answers a request of the server.
+    Response,
+}
+
+/// One JSON-RPC message that the client sent.
+#[derive(Clone, Debug)]
+pub struct Rpc {
+    /// What it is.
+    pub kind: RpcKind,
+    /// Its id.
+    pub id: Option<RpcId>,
+    /// Its method.
+    pub method: Option<Arc<str>>,
+    /// `params.name` of `tools/call`.
+    pub tool: Option<Arc<str>>,
+    /// Hash of its exact bytes.
+    pub sha256: Sha256,
+    /// Order-free fingerprint of `params.arguments` (of `params` for other methods); 0: none.
+    pub arguments: u64,
+    /// Argument values that a reply may echo.
+    pub values: ArgumentValues,
+    /// `params.requestId` of `notifications/cancelled`.
+    pub cancels: Option<RpcId>,
+    /// `params._meta["claudecode/toolUseId"]`.
+    pub tool_use_id: Option<Arc<str>>,
+    /// `params._meta` says revision 2026-07-28 or later, where closing is cancelling.
+    pub revision: Option<Arc<str>>,
+    /// Exact bytes, kept while a rule or the output may want them.
+    pub body: Option<Arc<[u8]>>,
+}
+
+/// One result or error that the server sent.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// First and last byte.
+    pub first: Mark,
+    /// See `first`.
+    pub last: Mark,
+    /// Its id; none where the member is missing.
+    pub id: Option<RpcId>,
+    /// Code of a JSON-RPC error.
+    pub error: Option<i64>,
+    /// Message of a JSON-RPC error, cut.
+    pub error_text: Option<Arc<str>>,
+    /// A result with `isError: true`.
+    pub tool_error: bool,
+    /// A result that is a task, input_required, or otherwise not yet the tool's content.
+    pub interim: bool,
+    /// Hash of its exact bytes.
+    pub sha256: Sha256,
+    /// Hash of the bytes of `result` or `error` alone, which survives a changed id.
+    pub content: u64,
+    /// Shape of a result.
+    pub shape: Option<ShapeId>,
+    /// The SSE event id it came with, where there was one.
+    pub event_id: Option<Arc<str>>,
+    /// It came on an event stream.
+    pub is_event: bool,
+    /// It came after the client had closed.
+    pub after_close: bool,
+    /// Exact bytes, kept while a rule or the output may want them.
+    pub body: Option<Arc<[u8]>>,
+}
+
+/// A request that the server sent on a stream.
+#[derive(Clone, Debug)]
+pub struct ServerRequest {
+    /// Last byte.
+    pub last: Mark,
+    /// Its id, of the server's own numbering.
+    pub id: RpcId,
+    /// Its method.
+    pub method: Arc<str>,
+    /// Hash of its exact bytes.
+    pub sha256: Sha256,
+}
+
+/// One HTTP exchange at one vantage point.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// The exchange it was made from, unique in a run; logs number theirs from the top down.
+    pub exchange: ExchangeId,
+    /// Input.
+    pub input: InputId,
+    /// Vantage of the input.
+    pub vantage: Vantage,
+    /// Where the request begins and ends (frames), or its line.
+    pub first: Option<Place>,
+    /// See `first`.
+    pub place: Place,
+    /// Start of the request.
+    pub at: When,
+    /// When the whole request had been sent.
+    pub asked: Time,
+    /// TCP stream.
+    pub stream: Option<u64>,
+    /// HTTP/2 stream.
+    pub h2_stream: Option<u32>,
+    /// The answering end as addressed here.
+    pub server: Option<SocketAddr>,
+    /// The asking end as seen here.
+    pub peer: Option<IpAddr>,
+    /// Its port.
+    pub port: Option<u16>,
+    /// User agent.
+    pub user_agent: Option<Arc<str>>,
+    /// HTTP method.
+    pub method: Option<Arc<str>>,
+    /// Request target.
+    pub target: Option<Arc<str>>,
+    /// `Host` header.
+    pub host: Option<Arc<str>>,
+    /// Session of the request header (or of the legacy transport's message endpoint).
+    pub session: Option<SessionId>,
+    /// Session of the response header.
+    pub given: Option<SessionId>,
+    /// `MCP-Protocol-Version` header.
+    pub revision: Option<Arc<str>>,
+    /// `Last-Event-ID` header.
+    pub last_event_id: Option<Arc<str>>,
+    /// Request id header (`X-Request-Id` and the like).
+    pub request_id: Option<Arc<str>>,
+    /// Status.
+    pub status: Option<u16>,
+    /// The response head.
+    pub head: Option<Mark>,
+    /// Response body kind.
+    pub kind: BodyKind,
+    /// Body bytes of the response.
+    pub bytes: Option<u64>,
+    /// What the client sent.
+    pub rpc: Vec<Rpc>,
+    /// What the server answered.
+    pub replies: Vec<Reply>,
+    /// What the server asked.
+    pub asks: Vec<ServerRequest>,
+    /// An `endpoint` event was sent: this GET is the legacy transport's reply stream.
+    pub legacy_stream: bool,
+    /// First characters of an error body that is no JSON-RPC.
+    pub error_text: Option<Arc<str>>,
+    /// An SSE event id was sent on this stream (it can be resumed).
+    pub resumable: Vec<Arc<str>>,
+    /// How it ended.
+    pub end: Option<End>,
+    /// When.
+    pub ended: Option<Mark>,
+    /// Who ended it early.
+    pub ended_by: Option<Peer>,
+    /// The client's FIN or RST before the end of the response.
+    pub client_closed: Option<Mark>,
+    /// Parts of the request are missing.
+    pub request_gap: bool,
+    /// Parts of the response are missing: a reply may have been in them.
+    pub response_gap: bool,
+    /// Only one direction was captured.
+    pub one_direction: bool,
+    /// The request was seen.
+    pub has_request: bool,
+    /// How the proxy says it ended.
+    pub termination: Option<Arc<str>>,
+    /// Duration as logged, ns.
+    pub duration_ns: Option<i64>,
+    /// A person's note behind the line.
+    pub comment: Option<Arc<str>>,
+    /// Clients' and servers' names and revision, from `initialize`.
+    pub handshake: Option<Box<Handshake>>,
+    /// The request carries a proxy's marks (`X-Forwarded-For`, `Forwarded`, `Via`, `X-Real-IP`).
+    pub forwarded: bool,
+    /// Tools with their output schemas, from `tools/list`.
+    pub tools: Vec<Tool>,
+}
+
+/// What `initialize` (or `_meta`) says of both ends.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    /// `name/version` of the client.
+    pub client: Option<Arc<str>>,
+    /// `name/version` of the server.
+    pub server: Option<Arc<str>>,
+    /// Revision agreed on.
+    pub revision: Option<Arc<str>>,
+}
+
+/// A tool as listed.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Name.
+    pub name: Arc<str>,
+    /// Its `outputSchema`, exact JSON text.
+    pub output_schema: Option<Arc<str>>,
+}
+
+impl Visit {
+    /// Requests that expect a reply.
+    pub fn requests(&self) -> impl Iterator<Item = &Rpc> {
+        self.rpc.iter().filter(|r| r.kind == RpcKind::Request)
+    }
+    /// Is it a POST?
+    pub fn is_post(&self) -> bool {
+        self.method.as_deref() == Some("POST")
+    }
+    /// Is it a GET?
+    pub fn is_get(&self) -> bool {
+        self.method.as_deref() == Some("GET")
+    }
+    /// Is it a DELETE?
+    pub fn is_delete(&self) -> bool {
+        self.method.as_deref() == Some("DELETE")
+    }
+    /// Does it carry a client message of this method?
+    pub fn carries(&self, method: &str) -> bool {
+        self.rpc.iter().any(|r| r.method.as_deref() == Some(method))
+    }
+    /// The session that it belongs to: that of the request, for an answered `initialize` the new one.
+    pub fn belongs_to(&self) -> Option<&SessionId> {
+        if self.session.is_some() {
+            return self.session.as_ref();
+        }
+        // A session exists from initialize + 2xx only: other replies may carry a useless header.
+        let answered = self.status.is_some_and(|s| (200..300).contains(&s));
+        if answered && self.carries("initialize") { self.given.as_ref() } else { None }
+    }
+    /// When the last thing of it was seen.
+    pub fn last_seen(&self) -> Time {
+        let reply = self.replies.iter().map(|r| r.last.at);
+        reply
+            .chain(self.ended.map(|m| m.at))
+            .chain(self.head.map(|m| m.at))
+            .chain([self.asked])
+            .max()
+            .unwrap_or(self.asked)
+    }
+    /// The path of the request target, without query.
+    pub fn path(&self) -> Option<&str> {
+        let target = self.target.as_deref()?;
+        let target = match target.find("://") {
+            Some(i) => target.get(i + 3..).and_then(|rest| rest.find('/').and_then(|j| rest.get(j..))).unwrap_or("/"),
+            None => target,
+        };
+        target.split(['?', '#']).next()
+    }
+}

@@ -1,0 +1,200 @@
+//! Claims become findings here: sorted, each with proof, at most one crossed and one orphaned a call.
+
+use crate::join::{HopCall, ReplyRef, World};
+use crate::mcp::Visit;
+use crate::model::exchange::Mark;
+use crate::model::id::SessionId;
+use crate::model::place::Hop;
+use crate::model::report::{CallKey, Confidence, Evidence, Finding, Severity, Window};
+use crate::model::time::Time;
+use rustc_hash::FxHashSet;
+
+/// What all rules claimed.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// In order of time.
+    pub findings: Vec<Finding>,
+    /// In order of opening.
+    pub windows: Vec<Window>,
+}
+
+/// Collects claims.
+pub struct Claims<'w> {
+    /// The rule that claims now.
+    pub rule: &'static str,
+    /// The world.
+    pub world: &'w World,
+    findings: Vec<Finding>,
+    /// Windows found by the stale rules.
+    pub windows: Vec<Window>,
+    taken: FxHashSet<(&'static str, CallKey)>,
+}
+
+/// A finding to be made; what is left out has its usual value.
+pub struct Claim {
+    /// How bad.
+    pub severity: Severity,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Who can be at fault.
+    pub fault: Vec<Hop>,
+    /// Who was right.
+    pub cleared: Vec<Hop>,
+    /// Session.
+    pub session: Option<SessionId>,
+    /// Beginning.
+    pub at: Option<Time>,
+    /// End.
+    pub until: Option<Time>,
+    /// The call that was hurt.
+    pub victim: Option<CallKey>,
+    /// The call that the content belongs to.
+    pub owner: Option<CallKey>,
+    /// Further calls.
+    pub others: Vec<CallKey>,
+    /// Calls in flight together.
+    pub batch: Option<u64>,
+    /// One sentence.
+    pub summary: String,
+    /// Proof.
+    pub evidence: Vec<Evidence>,
+    /// What each server-side vantage shows.
+    pub shown: String,
+    /// How long the caller waited.
+    pub waited_ns: Option<i64>,
+}
+
+impl Default for Claim {
+    fn default() -> Claim {
+        Claim {
+            severity: Severity::High,
+            confidence: Confidence::Certain,
+            fault: vec![],
+            cleared: vec![],
+            session: None,
+            at: None,
+            until: None,
+            victim: None,
+            owner: None,
+            others: vec![],
+            batch: None,
+            summary: String::new(),
+            evidence: vec![],
+            shown: String::new(),
+            waited_ns: None,
+        }
+    }
+}
+
+impl<'w> Claims<'w> {
+    /// No claims yet.
+    pub fn new(world: &'w World) -> Claims<'w> {
+        Claims { rule: "", world, findings: vec![], windows: vec![], taken: FxHashSet::default() }
+    }
+
+    fn family(&self) -> &'static str {
+        self.rule.split('/').next().unwrap_or(self.rule)
+    }
+
+    /// Has a rule of `family` a finding about this call?
+    pub fn has(&self, family: &'static str, call: CallKey) -> bool {
+        self.taken.contains(&(family, call))
+    }
+
+    /// Makes a finding, unless one of the same family stands about the same call.
+    pub fn claim(&mut self, claim: Claim) {
+        let family = self.family();
+        if let Some(victim) = claim.victim
+            && matches!(family, "crossed" | "orphaned")
+            && !self.taken.insert((family, victim))
+        {
+            return;
+        }
+        let mut calls: Vec<CallKey> = vec![];
+        for key in claim.victim.into_iter().chain(claim.owner).chain(claim.others) {
+            if !calls.contains(&key) {
+                calls.push(key);
+            }
+        }
+        let (mut fault, mut cleared) = (claim.fault, claim.cleared);
+        fault.sort_unstable();
+        fault.dedup();
+        cleared.sort_unstable();
+        cleared.dedup();
+        cleared.retain(|h| !fault.contains(h));
+        self.findings.push(Finding {
+            rule: self.rule,
+            severity: claim.severity,
+            confidence: claim.confidence,
+            fault,
+            cleared,
+            session: claim.session,
+            at: claim.at,
+            until: claim.until,
+            calls,
+            victim: claim.victim,
+            owner: claim.owner,
+            batch: claim.batch,
+            summary: claim.summary,
+            evidence: claim.evidence,
+            shown: claim.shown,
+            waited_ns: claim.waited_ns,
+        });
+    }
+
+    /// All findings, in order of time.
+    pub fn finish(mut self) -> Checked {
+        self.findings.sort_by_key(|f| (f.at.map_or(i64::MAX, Time::ns), f.rule, f.victim));
+        self.windows.sort_by_key(|w| w.opened.map_or(i64::MAX, Time::ns));
+        Checked { findings: self.findings, windows: self.windows }
+    }
+}
+
+/// Proof at a mark of an exchange.
+pub fn at_mark(visit: &Visit, mark: Mark, text: impl Into<String>) -> Evidence {
+    let frame = mark.place.as_frame();
+    let stream = visit.stream.filter(|_| frame.is_some() && mark.place.input == visit.input);
+    Evidence {
+        input: Some(mark.place.input),
+        frame,
+        line: mark.place.as_line(),
+        offset: None,
+        cursor: None,
+        text: Some(text.into()),
+        filter: match (stream, frame) {
+            (Some(s), Some(f)) => Some(format!("tcp.stream eq {s} && frame.number == {f}")),
+            _ => None,
+        },
+    }
+}
+
+/// Proof at the request of an exchange.
+pub fn at_request(visit: &Visit, text: impl Into<String>) -> Evidence {
+    at_mark(visit, Mark { place: visit.place, at: visit.asked }, text)
+}
+
+/// Proof at a reply.
+pub fn at_reply(world: &World, r: ReplyRef, text: impl Into<String>) -> Option<Evidence> {
+    let (visit, reply) = world.reply(r)?;
+    Some(at_mark(visit, reply.last, text))
+}
+
+/// A call in words: `entity_update (id 3)`.
+pub fn call_name(world: &World, call: &HopCall) -> String {
+    let rpc = world.visits.get(call.visit as usize).and_then(|v| v.rpc.get(call.rpc as usize));
+    let name = rpc.and_then(|r| r.tool.as_deref().or(r.method.as_deref())).unwrap_or("a call");
+    match rpc.and_then(|r| r.id.as_ref()) {
+        Some(id) => format!("{name} (id {id})"),
+        None => name.to_owned(),
+    }
+}
+
+/// A duration as people write it: `217 ms`, `6.0 s`, `4 min 0 s`.
+pub fn duration(ns: i64) -> String {
+    let ms = ns / 1_000_000;
+    match ms {
+        ..1_000 => format!("{ms} ms"),
+        1_000..120_000 => format!("{:.1} s", ns as f64 / 1e9),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}

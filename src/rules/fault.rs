@@ -1,0 +1,63 @@
+//! Fault by elimination: it lies between the last vantage where a thing was right and the first
+//! where it was wrong. With a vantage missing it is a set, not a guess.
+
+use crate::join::World;
+use crate::join::answers::HopCallId;
+use crate::model::place::Hop;
+
+/// Who can have put a wrong reply on the way to the caller.
+#[derive(Clone, Debug, Default)]
+pub struct Blame {
+    /// The set that remains.
+    pub fault: Vec<Hop>,
+    /// Who was right.
+    pub cleared: Vec<Hop>,
+    /// What each server-side vantage shows, for the table.
+    pub shown: String,
+}
+
+/// Blames for a wrong reply to the call whose sightings are `hops` (client side first), where
+/// `wrong` tells whether the reply was wrong at a hop (none: it is not known there).
+pub fn wrong_reply(world: &World, hops: &[HopCallId], wrong: impl Fn(HopCallId) -> Option<bool>) -> Blame {
+    let states: Vec<Option<bool>> = hops.iter().map(|c| wrong(*c)).collect();
+    let last = states.iter().rposition(Option::is_some);
+    let mut blame = Blame::default();
+    let Some(last) = last else {
+        blame.fault = vec![Hop::Server, Hop::Proxy];
+        return blame;
+    };
+    if states.get(last) == Some(&Some(true)) {
+        // Wrong where it is seen nearest to the server.
+        blame.fault.push(Hop::Server);
+        if behind_proxy(world, hops.get(last).copied()) {
+            // Between this vantage and the server there is nothing that could have mixed it up.
+            let agree = states.iter().take(last).all(|s| *s != Some(false));
+            if agree {
+                blame.cleared.push(Hop::Proxy);
+            }
+        } else {
+            blame.fault.push(Hop::Proxy);
+        }
+        blame.shown = if hops.len() > 1 {
+            "front and back carry the same wrong reply".into()
+        } else {
+            "wrong on the wire".into()
+        };
+    } else {
+        // Right behind the proxy, wrong before it.
+        blame.fault.push(Hop::Proxy);
+        blame.cleared.push(Hop::Server);
+        blame.shown = "right behind the proxy, wrong in front of it".into();
+    }
+    blame
+}
+
+/// Is the vantage of this call known to lie behind every proxy: it was joined to a hop in front of
+/// it, or the requests there carry a proxy's marks?
+pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
+    let Some(call) = hop.and_then(|c| world.hop_call(c)) else { return false };
+    if world.chains.depth.get(call.hop as usize).is_some_and(|d| *d > 0) {
+        return true;
+    }
+    world.visits.get(call.visit as usize).is_some_and(|v| v.forwarded)
+}

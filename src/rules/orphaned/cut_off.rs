@@ -1,0 +1,101 @@
+//! `orphaned/cut-off`
+
+use super::unanswered::{Orphan, claim, orphans};
+use crate::join::World;
+use crate::join::fate::Fate;
+use crate::model::exchange::Peer;
+use crate::model::place::Hop;
+use crate::model::report::Severity;
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims};
+use crate::rules::fault::behind_proxy;
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "orphaned/cut-off",
+    says: "a hop ended the call: reset, 499, 502, 503, 504, 524, idle deadline",
+    faults: &[Hop::Client, Hop::Proxy, Hop::Server],
+    doc: "\
+Something ended the call before its reply: a connection closed or reset, or a gateway's error in place of an answer.
+
+Evidence: the request and the frame that ended it; with both sides of a proxy, which side ended first.
+
+Looks like it and is legal: cancelled calls; a stream that the server closes and the client resumes; from 2026-07-28, \
+a caller that closes (which is the cancel).
+
+Cannot tell: from one side of a proxy alone, whether the proxy or what lies behind it ended the call: both are named.
+
+What to do: compare the time waited with the timeouts of the client and the proxy (proxy_read_timeout and the like).",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    // In an id collision the lost reply is the server's doing, whoever closed in the end.
+    for orphan in
+        orphans(world, claims).into_iter().filter(|o| o.partner.is_none() || matches!(o.fate, Fate::Gateway(_)))
+    {
+        let Some((how, fault, cleared)) = blame(world, &orphan) else { continue };
+        if let Some(c) = claim(world, &orphan, &how) {
+            claims.claim(Claim { severity: Severity::Medium, fault, cleared, ..c });
+        }
+    }
+}
+
+fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Hop>)> {
+    let back = orphan.joint.hops.last().copied().filter(|b| *b != orphan.front);
+    let back_fate = back.map(|b| world.fate_at(b));
+    match orphan.fate {
+        Fate::Gateway(status) => {
+            let how = format!("status {status} stood in for an answer");
+            match back_fate {
+                Some(Fate::Gateway(s)) if s == status => Some((how, vec![Hop::Server], vec![Hop::Proxy])),
+                Some(Fate::Cut { by: Peer::Server, .. } | Fate::EndedEmpty) => {
+                    Some((how, vec![Hop::Server], vec![Hop::Proxy]))
+                }
+                Some(_) => Some((how, vec![Hop::Proxy], vec![])),
+                None if status == 499 => Some((how, vec![Hop::Client], vec![])),
+                None => Some((how, vec![Hop::Proxy, Hop::Server], vec![])),
+            }
+        }
+        Fate::Cut { by: Peer::Client, reset, .. } => {
+            let how = if reset { "its caller reset the connection" } else { "its caller closed the connection" };
+            orphan.caller_left(world).then(|| {
+                // Behind a proxy the caller is the proxy, which may only pass on what the client did.
+                let hops = if behind_proxy(world, Some(orphan.front)) {
+                    vec![Hop::Client, Hop::Proxy]
+                } else {
+                    vec![Hop::Client]
+                };
+                (how.to_owned(), hops, vec![])
+            })
+        }
+        Fate::Cut { by: Peer::Server, reset, .. } => {
+            let how = if reset {
+                "the connection was reset by the answering side"
+            } else {
+                "the answering side closed the connection"
+            };
+            let (fault, cleared) = match back_fate {
+                Some(Fate::Cut { by: Peer::Client, .. }) => (vec![Hop::Proxy], vec![Hop::Server]),
+                Some(Fate::Cut { by: Peer::Server, .. } | Fate::EndedEmpty) => (vec![Hop::Server], vec![Hop::Proxy]),
+                Some(Fate::Answered) => (vec![Hop::Proxy], vec![Hop::Server]),
+                _ if behind_proxy(world, Some(orphan.front)) => (vec![Hop::Server], vec![Hop::Proxy]),
+                _ => (vec![Hop::Server, Hop::Proxy], vec![]),
+            };
+            Some((how.to_owned(), fault, cleared))
+        }
+        // A proxy can turn a cut upstream stream into a clean end.
+        Fate::EndedEmpty => match back_fate {
+            Some(Fate::Cut { by: Peer::Server, .. }) => {
+                Some(("the server cut it and the proxy ended it as if complete".into(), vec![Hop::Server], vec![]))
+            }
+            Some(Fate::Cut { by: Peer::Client, .. }) => Some((
+                "the proxy cut it behind and ended it as if complete".into(),
+                vec![Hop::Proxy],
+                vec![Hop::Server],
+            )),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,59 @@
+//! `orphaned/late-reply`
+
+use crate::join::World;
+use crate::join::fate::Fate;
+use crate::model::report::Severity;
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims, at_mark, at_reply, at_request, call_name, duration};
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "orphaned/late-reply",
+    says: "the reply came after the caller had closed or timed out",
+    faults: &[],
+    doc: "\
+The caller had closed its side, or recorded a timeout, when the reply came. Nobody is proved to be at fault: the \
+server answered, the caller had stopped waiting.
+
+Evidence: the frame of the caller's close and the frame of the reply.
+
+Looks like it and is legal: after a cancel a late reply is expected and no finding; a caller that half-closes after its \
+request and reads on.
+
+Cannot tell: whether the caller still read.
+
+What to do: compare the client's timeout with what the tool takes.",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    for joint in &world.calls {
+        let Some(&front) = joint.hops.first() else { continue };
+        if world.fate_at(front) != Fate::Late || claims.has("crossed", joint.key) {
+            continue;
+        }
+        let (Some(call), Some(visit)) = (world.hop_call(front), world.visit_of(front)) else { continue };
+        let (Some(answer), Some(closed), Some(reply)) = (call.answer, visit.client_closed, world.replied(front)) else {
+            continue;
+        };
+        let name = call_name(world, call);
+        let mut evidence =
+            vec![at_request(visit, format!("request of {name}")), at_mark(visit, closed, "the caller closed")];
+        evidence.extend(at_reply(world, answer.at, "the reply came"));
+        claims.claim(Claim {
+            severity: Severity::Low,
+            session: world.session_of(front),
+            at: Some(call.asked),
+            until: Some(reply.at),
+            victim: Some(joint.key),
+            summary: format!(
+                "the reply of {name} came {} after its caller had closed.",
+                duration(reply.at.since(closed.at))
+            ),
+            evidence,
+            waited_ns: Some(closed.at.since(call.asked)),
+            shown: "answered late".into(),
+            ..Claim::default()
+        });
+    }
+}

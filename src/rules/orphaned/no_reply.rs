@@ -1,0 +1,67 @@
+//! `orphaned/no-reply`
+
+use super::unanswered::{Orphan, claim, orphans};
+use crate::join::World;
+use crate::join::fate::Fate;
+use crate::model::exchange::Peer;
+use crate::model::place::Hop;
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims, call_name};
+use crate::rules::fault::behind_proxy;
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "orphaned/no-reply",
+    says: "the request arrived, no reply was ever delivered",
+    faults: &[Hop::Server, Hop::Proxy],
+    doc: "\
+The call's stream ended, or stayed silent for longer than a caller waits, without a reply. In an id collision it is \
+the call whose reply went to another caller, or was dropped.
+
+Evidence: the request, and the end of its stream: a clean end without a message, an empty body, keep-alives until the \
+caller gave up.
+
+Looks like it and is legal: cancelled calls, which may stay unanswered; a stream that breaks and is resumed; \
+subscriptions/listen, which may never be answered; calls still open when the input ends.
+
+Cannot tell: calls whose packets are missing are `unobserved` and never reported here.
+
+What to do: look at the cited frames for the id; where it was in flight twice, see crossed/id-collision.",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    for orphan in orphans(world, claims) {
+        if world.rpc_of(orphan.front).and_then(|r| r.method.as_deref()) == Some("subscriptions/listen") {
+            continue;
+        }
+        let Some(c) = claim(world, &orphan, how(&orphan)) else { continue };
+        let direct = behind_proxy(world, orphan.joint.hops.last().copied());
+        let mut fault = vec![Hop::Server];
+        if !direct {
+            fault.push(Hop::Proxy);
+        }
+        let mut c = Claim { fault, cleared: if direct { vec![Hop::Proxy] } else { vec![] }, ..c };
+        if let Some(other) = orphan.partner.and_then(|p| world.hop_call(p).map(|x| (p, x))) {
+            c.fault.push(Hop::Client);
+            c.others.extend(world.key(other.0));
+            let whose = call_name(world, other.1);
+            c.summary = format!("{} Its id was in flight twice: {whose} used it meanwhile.", c.summary);
+            c.evidence.extend(
+                world
+                    .visit_of(other.0)
+                    .map(|v| crate::rules::claim::at_request(v, format!("request of {whose}, with the same id"))),
+            );
+        }
+        claims.claim(c);
+    }
+}
+
+fn how(orphan: &Orphan<'_>) -> &'static str {
+    match orphan.fate {
+        Fate::EndedEmpty => "its response ended without a message",
+        Fate::Cut { by: Peer::Client, .. } => "its caller gave up",
+        Fate::Cut { .. } => "its stream was closed",
+        _ => "its stream stayed silent",
+    }
+}

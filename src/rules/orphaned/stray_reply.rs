@@ -1,0 +1,61 @@
+//! `orphaned/stray-reply`
+
+use crate::join::{Oddity, World};
+use crate::model::place::Hop;
+use crate::model::report::{Confidence, Severity};
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims, at_reply, at_request, call_name};
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "orphaned/stray-reply",
+    says: "a reply that answers no request seen, in a capture that would have shown it",
+    faults: &[Hop::Server],
+    doc: "\
+A stream carried a reply whose id no request of its session has.
+
+Evidence: the reply's frame, and the request whose stream carried it.
+
+Looks like it and is legal: errors that refuse an HTTP request as a whole; replies whose request was sent before the \
+capture began, or in a hole of it.
+
+Cannot tell: in a capture with holes the request may have been lost: then it is probable only.
+
+What to do: report it to the server's maintainers; clients log `Received a response for an unknown message ID`.",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    let holes = world.visits.iter().any(|v| v.request_gap);
+    for odd in &world.answers.oddities {
+        let Oddity::UnknownId { reply, carrier } = *odd else { continue };
+        let (Some(call), Some(visit), Some((_, stray))) =
+            (world.hop_call(carrier), world.visit_of(carrier), world.reply(reply))
+        else {
+            continue;
+        };
+        if visit.request_gap
+            || call.cancelled.is_some()
+            || claims.world.key(carrier).is_some_and(|k| claims.has("crossed", k))
+        {
+            continue;
+        }
+        let name = call_name(world, call);
+        let id = stray.id.as_ref().map_or_else(|| "no id".to_owned(), |i| format!("id {i}"));
+        let mut evidence = vec![];
+        evidence.extend(at_reply(world, reply, format!("reply with {id}, which no request has")));
+        evidence.push(at_request(visit, format!("request of {name}, whose stream carried it")));
+        claims.claim(Claim {
+            severity: Severity::Medium,
+            confidence: if holes { Confidence::Probable } else { Confidence::Certain },
+            fault: vec![Hop::Server],
+            session: world.session_of(carrier),
+            at: Some(stray.last.at),
+            others: world.key(carrier).into_iter().collect(),
+            summary: format!("the stream of {name} carried a reply with {id}, which answers no request."),
+            evidence,
+            shown: "seen on the wire".into(),
+            ..Claim::default()
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! Sessions that were refused as unknown, and whether they came back.
+
+use crate::join::World;
+use crate::mcp::Visit;
+use crate::model::id::SessionId;
+use crate::model::report::CallKey;
+use crate::model::time::Time;
+use rustc_hash::FxHashMap;
+
+/// How a refused session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was never answered again.
+    Gone,
+    /// It was answered again after a refusal (visits): replicas.
+    Alternates {
+        /// The refusal.
+        refused: u32,
+        /// The answer after it.
+        answered: u32,
+        /// How many refusals came after the last answer; it may be gone since then.
+        trailing: usize,
+    },
+}
+
+/// A session with refusals.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its id.
+    pub session: SessionId,
+    /// Visits (nearest the client) that were refused, in order.
+    pub refusals: Vec<u32>,
+    /// All its visits nearest the client, in order of being asked.
+    pub visits: Vec<u32>,
+    /// How it stands.
+    pub standing: Standing,
+    /// Was it answered before the first refusal, or given?
+    pub was_known: bool,
+    /// Refused with 404, as the specification wants.
+    pub right_status: bool,
+}
+
+impl Refused {
+    /// The session as it stands after its last answer, if it was refused since.
+    pub fn trailing(&self) -> Option<Refused> {
+        let Standing::Alternates { trailing: n @ 1.., .. } = self.standing else { return None };
+        let refusals = self.refusals.get(self.refusals.len().saturating_sub(n)..)?.to_vec();
+        Some(Refused { refusals, was_known: true, ..self.clone() })
+    }
+
+    /// Calls of its refusals.
+    pub fn calls(&self, world: &World) -> Vec<CallKey> {
+        self.refusals.iter().flat_map(|v| calls_of(world, *v)).collect()
+    }
+}
+
+/// Keys of the calls that a visit carries.
+pub fn calls_of(world: &World, v: u32) -> Vec<CallKey> {
+    let Some(&(first, n)) = world.answers.by_visit.get(&v) else { return vec![] };
+    (first..first + n).filter_map(|c| world.key(c)).collect()
+}
+
+/// When a visit's response head was seen.
+pub fn answered_at(visit: &Visit) -> Time {
+    visit.head.map_or(visit.asked, |m| m.at)
+}
+
+/// Every session that was refused at least once, in order of the first refusal.
+pub fn refused_sessions(world: &World) -> Vec<Refused> {
+    let mut by_session: FxHashMap<&SessionId, Vec<u32>> = FxHashMap::default();
+    let mut fronts: Vec<u32> = world.chains.all.iter().filter_map(|c| c.first().copied()).collect();
+    fronts.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
+    for &v in &fronts {
+        if let Some(s) = world.visits.get(v as usize).and_then(Visit::belongs_to) {
+            by_session.entry(s).or_default().push(v);
+        }
+    }
+    let mut out: Vec<Refused> = by_session.into_iter().filter_map(|(s, visits)| refused(world, s, visits)).collect();
+    out.sort_by_key(|r| (first_refusal(world, r), r.session.clone()));
+    out
+}
+
+/// When the session was first refused.
+pub fn first_refusal(world: &World, r: &Refused) -> Option<Time> {
+    r.refusals.first().and_then(|v| world.visits.get(*v as usize)).map(answered_at)
+}
+
+fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refused> {
+    let get = |v: u32| world.visits.get(v as usize);
+    let ok = |v: &Visit| v.status.is_some_and(|s| (200..300).contains(&s)) && refusal(v).is_none();
+    let first_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).map(answered_at).min();
+    // A 404 on a path where the session never was is about the path.
+    let paths: Vec<&str> = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).filter_map(Visit::path).collect();
+    let mut refusals: Vec<u32> = vec![];
+    for &v in &visits {
+        let Some(visit) = get(v) else { continue };
+        if !says_session(visit) && !paths.is_empty() && visit.path().is_some_and(|p| !paths.contains(&p)) {
+            continue;
+        }
+        let known = first_ok.is_some_and(|t| t <= visit.asked);
+        match refusal(visit) {
+            Some(Refusal::Unknown) => refusals.push(v),
+            Some(Refusal::Odd) if known => refusals.push(v),
+            _ => {}
+        }
+    }
+    let first = *refusals.first()?;
+    let opened = answered_at(get(first)?);
+    // An answer to a request that was sent after a refusal had come back.
+    let back = visits.iter().copied().find(|v| get(*v).is_some_and(|x| ok(x) && !x.is_get() && x.asked > opened));
+    let last_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v) && !v.is_get()).map(|v| v.asked).max();
+    let trailing = refusals.iter().filter_map(|v| get(*v)).filter(|v| last_ok.is_none_or(|t| v.asked > t)).count();
+    let standing = match back {
+        Some(answered) if !is_reinitialised(get(answered)?) => {
+            Standing::Alternates { refused: first, answered, trailing }
+        }
+        _ => Standing::Gone,
+    };
+    let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status == Some(404));
+    Some(Refused {
+        session: session.clone(),
+        was_known: first_ok.is_some_and(|t| t <= opened),
+        refusals,
+        visits,
+        standing,
+        right_status,
+    })
+}
+
+/// A server may take an `initialize` under an old id and give it out again.
+fn is_reinitialised(visit: &Visit) -> bool {
+    visit.carries("initialize")
+}
+
+/// In what way a request was refused for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// As the specification wants (404), or in words that name the session.
+    Unknown,
+    /// With a status that can mean it, and no word that says so.
+    Odd,
+}
+
+/// Words in which servers name the reason (Python, TypeScript, Go, Java, C#, rmcp).
+const WORDS: &[&str] = &[
+    "session not found",
+    "session has been terminated",
+    "no valid session",
+    "unknown session",
+    "invalid session",
+    "session expired",
+    "expired session",
+    "session id not found",
+    "not initialized",
+    "session terminated",
+    "session does not exist",
+    "unknown or expired session",
+];
+
+/// Is the visit a refusal of its session id?
+pub fn refusal(visit: &Visit) -> Option<Refusal> {
+    let status = visit.status?;
+    visit.session.as_ref()?;
+    // A DELETE of an unknown session may be answered 404 or 405; a GET 405 means "no such stream".
+    if visit.is_delete() || status == 405 || visit.legacy_stream {
+        return None;
+    }
+    let error = visit.replies.iter().find(|r| r.error.is_some());
+    let text = error_text(visit);
+    let says_session = says_session(visit);
+    match status {
+        // 2026-07-28: an unknown method is 404 with -32601.
+        404 if error.is_some_and(|r| r.error == Some(-32601)) && !says_session => None,
+        404 => Some(Refusal::Unknown),
+        400 | 401 | 403 | 410 | 500 | 503 if says_session => Some(Refusal::Unknown),
+        200 if says_session && error.is_some() => Some(Refusal::Unknown),
+        // Without a body to read, a 400 on a session that was known can mean it.
+        400 if text.is_none() && visit.is_post() => Some(Refusal::Odd),
+        _ => None,
+    }
+}
+
+/// What the answer says in words.
+fn error_text(visit: &Visit) -> Option<&str> {
+    let error = visit.replies.iter().find(|r| r.error.is_some());
+    error.and_then(|r| r.error_text.as_deref()).or(visit.error_text.as_deref())
+}
+
+fn says_session(visit: &Visit) -> bool {
+    error_text(visit).is_some_and(|t| {
+        let t = t.to_ascii_lowercase();
+        WORDS.iter().any(|w| t.contains(w))
+    })
+}

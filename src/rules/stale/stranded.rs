@@ -1,0 +1,79 @@
+//! `stale/stranded`
+
+use super::sessions::{Standing, answered_at};
+use super::windows::stories;
+use crate::join::World;
+use crate::model::place::Hop;
+use crate::model::report::{Confidence, Severity};
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims, at_mark, at_request, duration};
+
+/// The input must go on for this long after a refusal before "never" can be said, ns.
+const WATCHED_NS: i64 = 10_000_000_000;
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "stale/stranded",
+    says: "an old session id was refused and the client never re-initialised",
+    faults: &[Hop::Client],
+    doc: "\
+The client got 404 for its session and did not start a new one: every call fails until a person restarts it. Python, \
+Go and C# clients do this.
+
+Evidence: the refusals, and an input that goes on without an `initialize` of this client.
+
+Looks like it and is legal: a client that ended its session by DELETE; one that was about to end; health checks.
+
+Cannot tell: a client that re-initialised elsewhere, or after the input ended: how long was watched is said.
+
+What to do: upgrade or restart the client.",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    for story in stories(world) {
+        let r = &story.refused;
+        if story.initialize.is_some() || !r.right_status || r.standing != Standing::Gone {
+            continue;
+        }
+        let (Some(first), Some(last)) = (
+            r.refusals.first().and_then(|v| world.visits.get(*v as usize)),
+            r.refusals.last().and_then(|v| world.visits.get(*v as usize)),
+        ) else {
+            continue;
+        };
+        let deleted = r
+            .visits
+            .iter()
+            .filter_map(|v| world.visits.get(*v as usize))
+            .any(|v| v.is_delete() && v.asked <= last.asked);
+        let end = world.input_end.get(&first.input).copied().unwrap_or(last.asked);
+        let watched = end.since(answered_at(last));
+        if deleted || watched < WATCHED_NS && r.refusals.len() < 3 {
+            continue;
+        }
+        let mut evidence = vec![];
+        for visit in r.refusals.iter().take(4).filter_map(|v| world.visits.get(*v as usize)) {
+            evidence.push(at_request(visit, "request with the old session id"));
+            evidence.extend(
+                visit.head.map(|h| at_mark(visit, h, format!("refused, status {}", visit.status.unwrap_or(0)))),
+            );
+        }
+        claims.claim(Claim {
+            severity: Severity::Medium,
+            confidence: if watched >= WATCHED_NS && r.was_known { Confidence::Certain } else { Confidence::Probable },
+            fault: vec![Hop::Client],
+            session: Some(r.session.clone()),
+            at: Some(answered_at(first)),
+            until: Some(answered_at(last)),
+            others: r.calls(world),
+            summary: format!(
+                "the session was refused {} times and the client never re-initialised in the {} watched since.",
+                r.refusals.len(),
+                duration(end.since(answered_at(first)))
+            ),
+            evidence,
+            ..Claim::default()
+        });
+    }
+}

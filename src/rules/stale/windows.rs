@@ -1,0 +1,264 @@
+//! From the refusal of an old session id to the client's recovery.
+
+use super::sequence::sequence;
+use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal, refused_sessions};
+use crate::join::World;
+use crate::mcp::Visit;
+use crate::model::report::{CallKey, Cause, Window};
+use crate::model::time::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A client re-initialises within this time of a refusal, ns; later it is another start.
+const REINIT_NS: i64 = 600_000_000_000;
+/// As above where neither address nor user agent agree.
+const REINIT_STRANGER_NS: i64 = 60_000_000_000;
+/// A refused call that is sent again within this time after the re-initialisation was replayed, ns.
+const REPLAY_NS: i64 = 5_000_000_000;
+/// `initialize` requests looked at for one refused session.
+const CANDIDATES: usize = 32;
+
+/// A refused session and what came of it.
+pub struct Story {
+    /// The refused session.
+    pub refused: Refused,
+    /// The `initialize` that followed (visit), and whose it was as far as can be told.
+    pub initialize: Option<u32>,
+    /// The window, where there is one.
+    pub window: Option<Window>,
+    /// Address or user agent of the new handshake differ from the old one's.
+    pub stranger: bool,
+}
+
+/// The stories of all sessions that were refused for good.
+pub fn stories(world: &World) -> Vec<Story> {
+    // A session that replicas answered by turns counts as gone where its client starts anew.
+    let all = refused_sessions(world);
+    let refused: Vec<Refused> =
+        all.into_iter().filter_map(|r| if r.standing == Standing::Gone { Some(r) } else { r.trailing() }).collect();
+    let pairs = pair(world, &refused);
+    let died = refused.len();
+    refused
+        .into_iter()
+        .enumerate()
+        .map(|(i, r)| {
+            let alternated = r.standing != Standing::Gone;
+            let initialize = pairs.get(&i).copied().filter(|(_, rank)| !alternated || *rank <= 1);
+            let window = initialize.and_then(|(v, _)| window(world, &r, v, died));
+            Story {
+                stranger: initialize.is_some_and(|(_, s)| s > 2),
+                initialize: initialize.map(|(v, _)| v),
+                window,
+                refused: r,
+            }
+        })
+        .collect()
+}
+
+/// Gives each refused session the `initialize` that fits best: one each, nearest identity first.
+fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
+    let mut inits: Vec<u32> = world
+        .chains
+        .all
+        .iter()
+        .filter_map(|c| c.first().copied())
+        .filter(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("initialize")))
+        .collect();
+    inits.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
+    type Who<'a> = (Option<IpAddr>, Option<&'a Arc<str>>);
+    let mut by_who: FxHashMap<Who<'_>, Vec<u32>> = FxHashMap::default();
+    for &v in &inits {
+        if let Some(x) = world.visits.get(v as usize) {
+            by_who.entry((x.peer, x.user_agent.as_ref())).or_default().push(v);
+        }
+    }
+    let mut candidates: Vec<(u8, i64, usize, u32)> = vec![];
+    for (i, r) in refused.iter().enumerate() {
+        let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
+        let after = |list: &[u32]| -> Vec<u32> {
+            let at = list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked < first.asked));
+            list.get(at..).unwrap_or_default().iter().take(CANDIDATES).copied().collect()
+        };
+        let mut near = by_who.get(&(first.peer, first.user_agent.as_ref())).map(|l| after(l)).unwrap_or_default();
+        near.extend(after(&inits));
+        near.sort_unstable();
+        near.dedup();
+        for v in near {
+            let Some(init) = world.visits.get(v as usize) else { continue };
+            let delay = init.asked.since(first.asked);
+            let rank = rank(first, init);
+            let limit = if rank > 2 { REINIT_STRANGER_NS } else { REINIT_NS };
+            if delay <= limit && same_endpoint(first, init) && init.given.as_ref() != Some(&r.session) {
+                candidates.push((rank, delay, i, v));
+            }
+        }
+    }
+    candidates.sort_unstable();
+    let (mut out, mut used) = (FxHashMap::default(), FxHashSet::default());
+    for (rank, _, i, v) in candidates {
+        if !out.contains_key(&i) && used.insert(v) {
+            out.insert(i, (v, rank));
+        }
+    }
+    out
+}
+
+/// How far the new handshake's maker is from the refused one's: same connection, same address and
+/// agent, same agent, same address, neither. One handshake can come from ten addresses, so no rank forbids.
+fn rank(a: &Visit, b: &Visit) -> u8 {
+    let connection = a.stream.is_some() && a.stream == b.stream && a.input == b.input;
+    let address = a.peer.is_some() && a.peer == b.peer;
+    let agent = a.user_agent.is_some() && a.user_agent == b.user_agent;
+    match (connection, address, agent) {
+        (true, _, _) => 0,
+        (_, true, true) => 1,
+        (_, true, false) if a.user_agent.is_none() || b.user_agent.is_none() => 1,
+        (_, false, true) => 2,
+        (_, true, false) => 3,
+        _ => 4,
+    }
+}
+
+fn same_endpoint(a: &Visit, b: &Visit) -> bool {
+    a.path() == b.path()
+        && (a.server.map(|s| s.port()) == b.server.map(|s| s.port()) || a.server.is_none() || b.server.is_none())
+}
+
+fn window(world: &World, r: &Refused, init: u32, died: usize) -> Option<Window> {
+    let first = world.visits.get(*r.refusals.first()? as usize)?;
+    let initialize = world.visits.get(init as usize)?;
+    let new = initialize.given.clone();
+    let after = following(world, init, initialize);
+    let get = |v: &u32| world.visits.get(*v as usize);
+    let initialized = after.iter().filter_map(get).find(|v| v.carries("notifications/initialized")).map(|v| v.asked);
+    let since = initialized.unwrap_or(initialize.asked);
+    let recovered = after
+        .iter()
+        .filter_map(get)
+        .filter(|v| {
+            v.asked > since
+                && !v.carries("notifications/initialized")
+                && v.status.is_some_and(|s| (200..300).contains(&s))
+        })
+        .map(answered_at)
+        .min();
+    let set_up = after.iter().take_while(|v| get(v).is_some_and(is_set_up)).count();
+    let last_set_up = after
+        .get(..set_up)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(get)
+        .map(|v| v.asked)
+        .max()
+        .unwrap_or(initialize.asked);
+    let next = after.get(set_up).and_then(get).map(|v| v.at.at);
+    let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
+    let lost = lost(world, r, &after, last_set_up);
+    Some(Window {
+        stale_session: Some(r.session.clone()),
+        new_session: new,
+        opened: Some(answered_at(first)),
+        initialize: Some(initialize.at.at),
+        recovered,
+        next_call,
+        silence_s: next.map(|n| (n.since(last_set_up) as f64 / 1e6).round() / 1e3),
+        cause: Some(cause(world, r, died)),
+        trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
+        lost,
+        sequence: sequence(world, r, init, &after),
+    })
+}
+
+/// The requests of the new session after its `initialize`, in order.
+fn following(world: &World, init: u32, initialize: &Visit) -> Vec<u32> {
+    let Some(new) = &initialize.given else { return vec![] };
+    let mut out: Vec<u32> =
+        world.of_session.get(new).map(|l| l.iter().copied().filter(|v| *v != init).collect()).unwrap_or_default();
+    out.retain(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked >= initialize.asked));
+    out
+}
+
+/// Requests that belong to the re-initialisation itself.
+fn is_set_up(visit: &Visit) -> bool {
+    if visit.is_get() {
+        return true;
+    }
+    !visit.rpc.is_empty()
+        && visit.rpc.iter().all(|r| {
+            let m = r.method.as_deref().unwrap_or("");
+            matches!(m, "initialize" | "notifications/initialized" | "ping" | "logging/setLevel")
+                || m.ends_with("/list")
+        })
+}
+
+/// Methods whose loss hurts: lists and pings are asked again by themselves.
+fn matters(method: Option<&str>) -> bool {
+    method.is_some_and(|m| {
+        !matches!(m, "ping" | "initialize" | "server/discover" | "logging/setLevel") && !m.ends_with("/list")
+    })
+}
+
+/// What makes a request the same one again: arguments, method, tool.
+type Asked<'a> = (u64, Option<&'a Arc<str>>, Option<&'a Arc<str>>);
+
+fn lost(world: &World, r: &Refused, after: &[u32], last_set_up: Time) -> Vec<CallKey> {
+    let mut again: Vec<Asked<'_>> = after
+        .iter()
+        .filter_map(|v| world.visits.get(*v as usize))
+        .filter(|v| v.asked.since(last_set_up) <= REPLAY_NS)
+        .flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref())))
+        .collect();
+    let mut lost = vec![];
+    for &v in &r.refusals {
+        let Some(&(first, n)) = world.answers.by_visit.get(&v) else { continue };
+        for c in first..first + n {
+            let Some(rpc) = world.rpc_of(c) else { continue };
+            if !matters(rpc.method.as_deref()) {
+                continue;
+            }
+            let me = (rpc.arguments, rpc.method.as_ref(), rpc.tool.as_ref());
+            match again.iter().position(|a| *a == me) {
+                Some(i) => drop(again.swap_remove(i)),
+                None => lost.extend(world.key(c)),
+            }
+        }
+    }
+    lost.sort_unstable();
+    lost.dedup();
+    lost
+}
+
+fn cause(world: &World, r: &Refused, died: usize) -> Cause {
+    let opened = first_refusal(world, r);
+    let deleted = r
+        .visits
+        .iter()
+        .filter_map(|v| world.visits.get(*v as usize))
+        .any(|v| v.is_delete() && v.status.is_some_and(|s| s < 300) && opened.is_some_and(|o| v.asked < o));
+    if deleted {
+        return Cause::Deleted;
+    }
+    if died >= 2 && all_died(world, opened) {
+        return Cause::Restart;
+    }
+    Cause::Unknown
+}
+
+/// Did every session that was in use before the refusal, and again after it, turn out to be unknown?
+fn all_died(world: &World, opened: Option<Time>) -> bool {
+    let Some(opened) = opened else { return false };
+    let (mut gone, mut alive) = (0, 0);
+    for list in world.of_session.values() {
+        let visits = || list.iter().filter_map(|v| world.visits.get(*v as usize));
+        if visits().next().is_none_or(|v| v.asked >= opened) {
+            continue;
+        }
+        match visits().find(|v| v.asked >= opened.plus_ns(-1_000_000_000)) {
+            Some(v) if v.status == Some(404) => gone += 1,
+            Some(_) => alive += 1,
+            None => {}
+        }
+    }
+    gone >= 2 && alive == 0
+}

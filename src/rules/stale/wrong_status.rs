@@ -1,0 +1,60 @@
+//! `stale/wrong-status`
+
+use super::sessions::{Refused, answered_at, refused_sessions};
+use crate::join::World;
+use crate::model::place::Hop;
+use crate::model::report::{Confidence, Severity};
+use crate::rules::Rule;
+use crate::rules::claim::{Claim, Claims, at_mark, at_request};
+
+/// See the module's name.
+pub static RULE: Rule = Rule {
+    name: "stale/wrong-status",
+    says: "an unknown session was refused with something other than 404 (400, 401, 403, 500, 200 with an error)",
+    faults: &[Hop::Server],
+    doc: "\
+A server must answer an unknown session id with 404, which is what tells the client to start anew (streamable HTTP, \
+\"Session Management\"). Clients that wait for the 404 are stranded by another status.
+
+Evidence: a session that was known, and the refusal that names it.
+
+Looks like it and is legal: 400 for a request that carries no session id; 401 before OAuth; a bad protocol version.
+
+Cannot tell: a 400 without a body to read counts only where the session had been known and is refused from then on.
+
+What to do: answer 404; the TypeScript SDK's older example answers 400.",
+    check,
+};
+
+fn check(world: &World, claims: &mut Claims<'_>) {
+    for r in refused_sessions(world) {
+        // Refused with 404 while replicas took turns, and with another status since: that one counts.
+        let r = r.trailing().filter(|t| !is_right(world, t)).unwrap_or(r);
+        if is_right(world, &r) {
+            continue;
+        }
+        let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
+        let status = first.status.unwrap_or(0);
+        let text = first.replies.iter().find_map(|x| x.error_text.clone()).or(first.error_text.clone());
+        let said = text.as_deref().map(|t| format!(": {t}")).unwrap_or_default();
+        let mut evidence = vec![at_request(first, "request with the old session id")];
+        evidence.extend(first.head.map(|h| at_mark(first, h, format!("refused, status {status}{said}"))));
+        claims.claim(Claim {
+            severity: Severity::Medium,
+            confidence: if text.is_some() && r.was_known { Confidence::Certain } else { Confidence::Probable },
+            fault: vec![Hop::Server],
+            session: Some(r.session.clone()),
+            at: Some(answered_at(first)),
+            until: r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(answered_at),
+            others: r.calls(world),
+            summary: format!("an unknown session id was refused with {status} instead of 404{said}."),
+            evidence,
+            ..Claim::default()
+        });
+    }
+}
+
+/// Was it refused with 404, as the specification wants?
+fn is_right(world: &World, r: &Refused) -> bool {
+    r.refusals.iter().filter_map(|v| world.visits.get(*v as usize)).any(|v| v.status == Some(404))
+}
