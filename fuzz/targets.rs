@@ -6,14 +6,18 @@
 
 use crosswire::input::capture::{CaptureKind, CaptureReader};
 use crosswire::input::log::{Format, LogContext, Reader, RecordSink};
+use crosswire::input::recorded::RecordedKind;
 use crosswire::input::{client, log};
-use crosswire::model::exchange::{Event, Exchange, ExchangeSink};
+use crosswire::model::exchange::{Event, Exchange, ExchangeSink, Mark, Peer};
 use crosswire::model::options::ReadOptions;
 use crosswire::model::place::Place;
 use crosswire::model::problem::{ProblemKind, Problems};
 use crosswire::model::record::{Record, When};
-use crosswire::wire::{hpack, packet, recorded};
+use crosswire::model::time::Time;
+use crosswire::wire::sse::SseParser;
+use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, packet, recorded};
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// A target: its name (also that of its folder in `fuzz/corpus`) and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -24,26 +28,34 @@ pub const TARGETS: &[Target] = &[
     ("capture", capture),
     ("client_logs", client_logs),
     ("hpack", hpack),
+    ("http", http),
     ("log_lines", log_lines),
     ("recorded", recorded),
+    ("sse", sse),
+    ("tcp", tcp),
 ];
 
-/// pcap and pcapng files, and the packets in them down to TCP segments.
+/// pcap and pcapng files, and the packets in them up to HTTP exchanges.
 pub fn capture(data: &[u8]) {
     for kind in CaptureKind::ALL {
         let mut reader = CaptureReader::new(data, kind, 0);
         let mut decoder = packet::Decoder::new();
-        let mut problems = Problems::default();
+        let mut problems = [Problems::default()];
+        let mut wire = Wire::new(WireOptions::default());
+        let mut sink = Paired::default();
         let mut frames = 0;
         while reader.advance() {
             let Some(frame) = reader.frame() else { continue };
             frames += 1;
             assert!(frame.data.len() <= data.len());
-            if let Some(segment) = decoder.segment(&frame, &mut problems) {
+            if let Some(segment) = decoder.segment(&frame, &mut problems[0]) {
                 assert!(segment.payload.len() <= segment.wire_len as usize);
+                wire.segment(segment, &mut sink, &mut problems);
             }
         }
-        decoder.finish(&mut problems);
+        decoder.finish(&mut problems[0]);
+        wire.finish(&mut sink, &mut problems);
+        sink.all_ended();
         assert!(frames <= data.len());
     }
 }
@@ -99,21 +111,131 @@ impl RecordSink for Counted {
 
 /// HAR and flow files.
 pub fn recorded(data: &[u8]) {
-    for format in recorded::FORMATS {
-        let _ = (format.grade)(data);
+    for kind in RecordedKind::ALL {
+        let _ = kind.grade(data);
         let (mut sink, mut problems, mut next) = (Paired::default(), Problems::default(), 0);
-        let counts = (format.read)(0, &mut &*data, &mut next, &mut sink, &mut problems);
+        let counts = recorded::read(kind, 0, &mut &*data, &mut next, &mut sink, &mut problems);
         let counts = counts.unwrap_or_default();
-        assert!(next <= counts.records, "{}: more exchanges than entries", format.name);
+        assert!(next <= counts.records, "{}: more exchanges than entries", kind.name());
         sink.all_ended();
     }
 }
+
+/// A mark for the `number`th thing.
+fn mark(number: u64) -> Mark {
+    Mark { place: Place::frame(0, number), at: Time::from_us(number as i64 * 1000) }
+}
+
+/// Event streams. However the bytes are cut, the events are the same.
+pub fn sse(data: &[u8]) {
+    let read = |piece: usize| {
+        let mut parser = SseParser::default();
+        let mut events = Vec::new();
+        for piece in data.chunks(piece.max(1)) {
+            parser.push(piece, mark(1), &mut |e| {
+                events.push((e.data.to_vec(), e.event.map(str::to_owned), e.id.map(str::to_owned)));
+            });
+        }
+        events
+    };
+    let whole = read(data.len());
+    assert_eq!(whole, read(1));
+    assert_eq!(whole, read(7));
+}
+
+/// Segments of one connection in any order and state: each is a header of four bytes (direction and
+/// flags, distance from the next sequence number expected, payload length) and its payload.
+pub fn tcp(data: &[u8]) {
+    let mut wire = Wire::new(WireOptions::default());
+    let (mut sink, mut problems) = (Paired::default(), [Problems::default()]);
+    let mut next = [1000_u32, 5000];
+    let mut rest = data;
+    let mut number = 0;
+    while let Some(([how, low, high, length], after)) = rest.split_first_chunk::<4>() {
+        let side = usize::from(how & 1);
+        let (payload, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        number += 1;
+        let distance = i16::from_le_bytes([*low, *high]);
+        let seq = next[side].wrapping_add_signed(i32::from(distance));
+        let mut all = segment(side, seq, next[1 - side], payload, number);
+        all.flags = (how >> 1 & 0x1f) | flags::ACK;
+        if how & 0x40 != 0 {
+            all.wire_len += 100; // cut
+        }
+        wire.segment(all, &mut sink, &mut problems);
+        if distance == 0 {
+            next[side] = seq.wrapping_add(payload.len() as u32);
+        }
+    }
+    wire.finish(&mut sink, &mut problems);
+    sink.all_ended();
+}
+
+fn segment(side: usize, seq: u32, ack: u32, payload: &[u8], number: u64) -> Segment<'_> {
+    let ends = [40_000, 9311].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    Segment {
+        mark: mark(number),
+        src: ends[side],
+        dst: ends[1 - side],
+        scope: 0,
+        seq,
+        ack: Some(ack),
+        flags: flags::ACK | flags::PSH,
+        payload,
+        wire_len: payload.len() as u32,
+        checksum: Checksum::Good,
+    }
+}
+
+/// Turns of client and server on one connection without loss: each is a byte (direction, length)
+/// and its bytes. However the turns are cut into segments, the messages are the same, unless there
+/// is something wrong with the bytes: then reading goes on where a segment begins as a message.
+pub fn http(data: &[u8]) {
+    let (whole, is_sound) = messages(data, usize::MAX);
+    if is_sound && data.len() <= 4096 {
+        for piece in [1, 5] {
+            assert_eq!(whole, messages(data, piece).0, "in pieces of {piece}");
+        }
+    }
+}
+
+fn messages(data: &[u8], piece: usize) -> (Vec<Told>, bool) {
+    let mut wire = Wire::new(WireOptions::default());
+    let (mut sink, mut problems) = (Paired::default(), [Problems::default()]);
+    let mut next = [1_u32, 1];
+    let mut number = 0;
+    let mut rest = data;
+    for side in [0, 1] {
+        let mut syn = segment(side, 0, 0, b"", 0);
+        (syn.flags, syn.ack) = if side == 0 { (flags::SYN, None) } else { (flags::SYN | flags::ACK, Some(1)) };
+        wire.segment(syn, &mut sink, &mut problems);
+    }
+    while let Some((turn, after)) = rest.split_first() {
+        let side = usize::from(turn >> 7);
+        // Two bytes a unit, so that a head fits into a few turns.
+        let (bytes, after) = after.split_at((usize::from(turn & 0x7f) * 2).min(after.len()));
+        rest = after;
+        for part in bytes.chunks(piece.max(1)) {
+            number += 1;
+            wire.segment(segment(side, next[side], next[1 - side], part, number), &mut sink, &mut problems);
+            next[side] = next[side].wrapping_add(part.len() as u32);
+        }
+    }
+    wire.finish(&mut sink, &mut problems);
+    sink.all_ended();
+    (sink.messages, problems[0].is_empty())
+}
+
+/// A message: its exchange, whether the client sent it, and its data.
+type Told = (u64, bool, Vec<u8>);
 
 /// Checks that exchanges begin and end once, and that nothing is said of one that is not open.
 #[derive(Default)]
 struct Paired {
     open: BTreeSet<u64>,
     begun: BTreeSet<u64>,
+    messages: Vec<Told>,
 }
 
 impl ExchangeSink for Paired {
@@ -122,6 +244,9 @@ impl ExchangeSink for Paired {
             self.open.insert(exchange.id);
         }
         assert!(self.open.contains(&exchange.id), "{event:?} after the end of an exchange");
+        if let Event::Message(m) = event {
+            self.messages.push((exchange.id, m.from == Peer::Client, m.data.to_vec()));
+        }
         if matches!(event, Event::End) {
             assert!(exchange.end.is_some());
             self.open.remove(&exchange.id);

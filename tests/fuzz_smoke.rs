@@ -131,10 +131,12 @@ fn run((name, body): Target, input: &[u8]) -> Option<String> {
         work.1.extend_from_slice(input);
     });
     let began = Instant::now();
-    if catch_unwind(|| body(input)).is_err() {
+    let survived = catch_unwind(|| body(input)).is_ok();
+    let took = began.elapsed();
+    AT_WORK.with_borrow_mut(|work| work.0 = "");
+    if !survived {
         return Some(keep(name, input, "panicked"));
     }
-    let took = began.elapsed();
     (took > ONE_INPUT).then(|| keep(name, input, &format!("took {took:?}")))
 }
 

@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["rules"],
     &["analyze"],
     &["report"],
+    &["analyze"],
     &["evidence", "scan", "drive", "live"],
     &["commands"],
 ];

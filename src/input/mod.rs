@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod client;
 pub mod log;
+pub mod recorded;
 
 mod decompress;
 mod detect;

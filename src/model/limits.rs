@@ -51,7 +51,7 @@ pub const RESYNC_BYTES: usize = 256 << 10;
 /// A TLS handshake message that is read, bytes; longer ones are passed over.
 pub const TLS_HANDSHAKE_BYTES: usize = 256 << 10;
 /// Bytes of TLS records decrypted on trial in one connection, to find out what a hole took.
-pub const TLS_TRIAL_BYTES: usize = 64 << 20;
+pub const TLS_TRIAL_BYTES: usize = 8 << 20;
 /// TLS early data held until the server accepts it, bytes.
 pub const TLS_EARLY_BYTES: usize = 1 << 20;
 /// TLS secrets taken from key logs.
@@ -68,6 +68,8 @@ pub const FIELD_BYTES: usize = 16 << 20;
 pub const JOURNAL_BYTES: usize = 1 << 30;
 /// Lines held at the beginning of a log to find its year, zone or boot time.
 pub const HELD_LINES: usize = 256;
+/// TLS sessions remembered in case they are resumed.
+pub const TLS_RESUMABLE: usize = 65_536;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -96,6 +98,7 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("tls-trial-bytes", TLS_TRIAL_BYTES, "TLS records decrypted on trial in one connection"),
     ("tls-early-bytes", TLS_EARLY_BYTES, "TLS early data held until it is accepted"),
     ("tls-secrets", TLS_SECRETS, "secrets taken from key logs"),
+    ("tls-resumable", TLS_RESUMABLE, "TLS sessions remembered in case they are resumed"),
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
     ("open-client-calls", OPEN_CLIENT_CALLS, "calls of one client's log whose end was not read yet"),
     ("recorded-bytes", RECORDED_BYTES, "bodies of one HAR or flow file held at once"),

@@ -13,6 +13,7 @@ pub mod probe;
 pub mod recorded;
 pub mod sse;
 mod tcp;
+pub mod tls;
 
 pub use driver::{Wire, WireOptions};
 

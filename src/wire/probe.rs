@@ -1,10 +1,12 @@
 //! What does a connection carry? One line a protocol, graded by the first bytes of both ends.
 
 use super::http1::Http1;
+use super::tls::{Application, TlsParser};
 use super::{Close, Connection, Context, StreamParser, WireOptions};
 use crate::model::exchange::{Mark, Peer};
 use crate::model::limits;
 use crate::model::problem::ProblemKind;
+use std::rc::Rc;
 
 /// How sure a protocol is that first bytes are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,15 +30,39 @@ pub struct Protocol {
 }
 
 /// Every protocol that a connection may carry. The order decides ties.
-pub static PROTOCOLS: &[&Protocol] = &[&HTTP1];
+pub static PROTOCOLS: &[&Protocol] = &[&HTTP1, &TLS];
 
 /// HTTP/1.0 and 1.1 (RFC 9112).
 pub static HTTP1: Protocol =
     Protocol { name: "http/1.1", grade: super::http1::grade, parser: |_| Box::new(Http1::default()) };
 
-/// Which end would begin a slice with these bytes, if it is HTTP/1?
+/// TLS 1.0 to 1.3 (RFC 8446), decrypted where there are keys.
+pub static TLS: Protocol = Protocol {
+    name: "tls",
+    grade: super::tls::grade,
+    parser: |options| {
+        let inner = options.clone();
+        Box::new(TlsParser::new(options.tls.clone(), Rc::new(move |application| inside_tls(application, &inner))))
+    },
+};
+
+fn inside_tls(application: Application, options: &WireOptions) -> Box<dyn StreamParser> {
+    match application {
+        Application::Http1 => (HTTP1.parser)(options),
+        Application::Http2 | Application::Unknown => Box::new(Probe::new(options)),
+    }
+}
+
+/// Which end would begin a slice with these bytes, if they can be those of one end only?
 pub(crate) fn looks_like(bytes: &[u8]) -> Option<Peer> {
-    [Peer::Client, Peer::Server].into_iter().find(|peer| super::http1::grade(*peer, bytes) == Grade::Certain)
+    let is = |protocol: &Protocol, peer| (protocol.grade)(peer, bytes) == Grade::Certain;
+    let (client, server) =
+        [Peer::Client, Peer::Server].map(|peer| PROTOCOLS.iter().any(|protocol| is(protocol, peer))).into();
+    match (client, server) {
+        (true, false) => Some(Peer::Client),
+        (false, true) => Some(Peer::Server),
+        _ => None,
+    }
 }
 
 /// Finds out what a connection carries and then is the parser of that.

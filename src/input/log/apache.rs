@@ -63,9 +63,11 @@ fn grade(head: &[u8]) -> Grade {
 ///   counts the head; nginx's `$body_bytes_sent` does not.
 /// - A quote escaped as `\"`; nginx writes `\x22`.
 /// - `vhost:port` before the address.
-/// - Times that go back by more than a second in order of completion: they are of the start.
+/// - Times that go back by more than a second in order of completion: they are of the start, unless
+///   answers without a body were logged as 0, as nginx does.
 pub(super) fn has_marks(head: &[u8]) -> bool {
-    let (mut headed, mut bodiless, mut latest, mut goes_back) = (0u32, 0u32, i64::MIN, 0u32);
+    let (mut headed, mut bodiless, mut zeros) = (0u32, 0u32, 0u32);
+    let (mut latest, mut goes_back) = (i64::MIN, 0u32);
     let mut marked = false;
     layout::with_plain_context(|shared| {
         for line in layout::head_lines(head) {
@@ -81,6 +83,7 @@ pub(super) fn has_marks(head: &[u8]) -> bool {
                 .flatten()
                 .any(|text| memchr::memmem::find(text, b"\\\"").is_some());
             marked |= clf.bytes == b"-" && clf.status != b"-" || vhost_with_port || escaped;
+            zeros += u32::from(clf.bytes == b"0");
             if matches!(clf.status, b"202" | b"204" | b"304") || clf.request.starts_with(b"HEAD ") {
                 bodiless += 1;
                 headed += u32::from(time::decimal(clf.bytes, 1).is_some_and(|(n, _)| n >= 60));
@@ -91,5 +94,5 @@ pub(super) fn has_marks(head: &[u8]) -> bool {
             }
         }
     });
-    marked || goes_back > 0 || (bodiless > 0 && headed * 10 >= bodiless * 9)
+    marked || (goes_back > 0 && zeros == 0) || (bodiless > 0 && headed * 10 >= bodiless * 9)
 }

@@ -68,6 +68,8 @@ pub(super) enum Field {
     RequestId,
     /// How it ended, as the proxy puts it.
     Termination,
+    /// Apache's `%X`, whose `-` says that the connection was closed.
+    ConnectionStatus,
     /// Request body.
     RequestBody,
     /// Response body.
@@ -175,6 +177,8 @@ impl Assembly {
         if value.is_empty() || value == b"-" {
             if field == Field::ClfBytes {
                 (r.bytes, r.bytes_are_body) = (Some(0), true);
+            } else if field == Field::ConnectionStatus && !value.is_empty() {
+                r.termination = Some(shared.strings.text(value));
             }
             return true;
         }
@@ -252,7 +256,7 @@ impl Assembly {
                     r.request_id = Some(shared.strings.text(value));
                 }
             }
-            Field::Termination => r.termination = Some(shared.strings.text(value)),
+            Field::Termination | Field::ConnectionStatus => r.termination = Some(shared.strings.text(value)),
             Field::RequestBody => r.request_body = Some(unescape_body(value).into()),
             Field::ResponseBody => r.response_body = Some(unescape_body(value).into()),
             Field::RpcMethod => r.rpc_method = Some(shared.strings.text(&unescape(value))),

@@ -27,16 +27,19 @@ pub(super) static FORMAT: Format = Format {
          connection refused\",\"request\":{\"method\":\"GET\",\"uri\":\"/mcp\"},\"duration\":0.0003,\"status\":502}\n",
     ],
     grade: |head| layout::share(head, &mut layout()).grade(Grade::Certain),
-    reader: Reader::Lines(|context| LayoutReader::boxed(context, Box::new(layout()))),
+    reader: Reader::Lines(|context| LayoutReader::boxed(context, Box::new(CaddyLog { is_known: true, ..layout() }))),
 };
 
 /// A line of Caddy's log.
 pub(super) struct CaddyLog {
     access: JsonLayout,
+    /// The file is known to be Caddy's: lines of its start-up need not name a logger.
+    is_known: bool,
 }
 
 pub(super) fn layout() -> CaddyLog {
-    CaddyLog { access: JsonLayout::new(access_key, MARKS, |_, marks| marks == MARKS.len()) }
+    let access = JsonLayout::new(access_key, MARKS, |_, marks| marks == MARKS.len());
+    CaddyLog { access, is_known: false }
 }
 
 /// Keys that every access line has (`caddyhttp.LoggableHTTPRequest`).
@@ -70,7 +73,7 @@ impl Layout for CaddyLog {
         if is_access(line) {
             return self.access.parse(line, place, shared);
         }
-        event_of(line, place, shared)
+        event_of(line, self.is_known, place, shared)
     }
 }
 
@@ -80,7 +83,7 @@ fn is_access(line: &[u8]) -> bool {
 }
 
 /// Caddy's other lines (zap's JSON encoder: `level`, `ts`, `logger`, `msg`).
-fn event_of(line: &[u8], place: Place, shared: &mut Shared) -> Parsed {
+fn event_of(line: &[u8], is_known: bool, place: Place, shared: &mut Shared) -> Parsed {
     let (mut level, mut at, mut logger, mut message, mut cause) = (None, None, None, None, None);
     let whole = walk(line, &mut |path, value| {
         if let Value::Text(text) | Value::Bare(text) = value {
@@ -99,8 +102,8 @@ fn event_of(line: &[u8], place: Place, shared: &mut Shared) -> Parsed {
     };
     // Many programs log with zap: the logger's name or start-up texts tell Caddy's lines.
     let logger = logger.unwrap_or_default();
-    let is_caddy =
-        [b"http".as_slice(), b"admin", b"tls", b"caddy", b"pki", b"events"].iter().any(|p| logger.starts_with(p));
+    let is_caddy = is_known
+        || [b"http".as_slice(), b"admin", b"tls", b"caddy", b"pki", b"events"].iter().any(|p| logger.starts_with(p));
     if !is_caddy || !whole {
         return Parsed::No;
     }

@@ -37,7 +37,10 @@ pub(super) enum Miss {
 
 /// Splits a line.
 pub(super) fn split(line: &[u8]) -> Result<Clf<'_>, Miss> {
-    let open = memchr::memchr(b'[', line).filter(|at| *at > 0 && *at <= 512).ok_or(Miss::NotClf)?;
+    // An IPv6 address with a port begins with a bracket of its own.
+    let before = line.get(..512).unwrap_or(line);
+    let open =
+        memchr::memchr_iter(b'[', before).find(|at| *at > 0 && line.get(at - 1) == Some(&b' ')).ok_or(Miss::NotClf)?;
     let (host, has_vhost) = peer(line.get(..open).unwrap_or_default()).ok_or(Miss::NotClf)?;
     let after_open = line.get(open + 1..).unwrap_or_default();
     let Some(close) = memchr::memchr(b']', after_open.get(..64).unwrap_or(after_open)) else {

@@ -24,7 +24,10 @@ impl Inferred {
             Inferred::Year => {
                 "times without a year were given the last one not after the file's own date; --year N says otherwise"
             }
-            Inferred::Date => "times without a date: the day is not known, only order and distance within the log are",
+            Inferred::Date => {
+                "times without a date were put on the day that the text names before, else on that of the file, else on \
+                 1970-01-01: then only their order and distance are known"
+            }
         }
     }
 }
@@ -38,6 +41,8 @@ pub struct Clock {
     modified_ns: Option<i64>,
     /// Last zone look-up: quarter hour of local time and its offset in seconds.
     zone_cache: Option<(i64, i32)>,
+    /// The last time written in full, ns: those without a year are near it.
+    last_full_ns: Option<i64>,
     /// A written date that times without one follow, and the last such time of day, ns.
     date: Option<(i32, u8, u8)>,
     last_of_day: Option<i64>,
@@ -53,6 +58,7 @@ impl Clock {
             year: context.options.year,
             modified_ns: context.modified_ns,
             zone_cache: None,
+            last_full_ns: None,
             date: None,
             last_of_day: None,
             days_passed: 0,
@@ -80,7 +86,11 @@ impl Clock {
             return None;
         }
         let local = match (civil.month_day, civil.year) {
-            (Some(md), Some(year)) => civil.local_ns(year, md),
+            (Some(md), Some(year)) => {
+                let local = civil.local_ns(year, md);
+                self.last_full_ns = Some(local);
+                local
+            }
             (Some(md), None) => {
                 let year = match self.year {
                     Some(year) => year,
@@ -101,9 +111,15 @@ impl Clock {
         Some(Time::from_ns(local.saturating_sub(i64::from(offset_s) * SECOND_NS), civil.digits))
     }
 
-    /// The last year in which the time does not lie more than a day after the file's
-    /// modification (after now, for a stream).
+    /// The year nearest to the last time that was written in full; without one, the last year in
+    /// which the time does not lie more than a day after the file's modification (after now, for a
+    /// stream).
     fn infer_year(&mut self, civil: &Civil, md: (u8, u8)) -> i32 {
+        if let Some(near) = self.last_full_ns {
+            let year = Time::from_ns(near, 0).utc().map_or(1970, |t| t.year());
+            let distance = |y: i32| civil.local_ns(y, md).abs_diff(near);
+            return [year, year - 1, year + 1].into_iter().min_by_key(|y| distance(*y)).unwrap_or(year);
+        }
         self.inferred = Some(Inferred::Year);
         let latest = self
             .modified_ns

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What a line of such a text is.
 pub(super) enum Line<'a> {
     /// A request.
-    Request(Condensed<'a>),
+    Request(Box<Condensed<'a>>),
     /// It begins with a time and is no request.
     Timed,
     /// Anything else.
@@ -36,6 +36,7 @@ pub(super) struct Condensed<'a> {
     duration: Option<(i64, i64)>,
     bytes: Option<u64>,
     rpc_method: Option<&'static str>,
+    rpc_tool: Option<String>,
     comment: String,
 }
 
@@ -57,7 +58,7 @@ pub(super) fn read(line: &[u8], in_fence: bool) -> Line<'_> {
     read_time(&words, &mut at, &mut out);
     let timed = out.time.is_some();
     match read_request(&words, at, &mut out) {
-        Some(()) if timed || untimed_is_one(&out, in_fence) => Line::Request(out),
+        Some(()) if timed || untimed_is_one(&out, in_fence) => Line::Request(Box::new(out)),
         _ if timed => Line::Timed,
         _ => Line::Text,
     }
@@ -158,78 +159,103 @@ fn time_word(word: &str) -> Option<(Civil, bool)> {
 fn read_request<'a>(words: &[&'a str], from: usize, out: &mut Condensed<'a>) -> Option<()> {
     const METHODS: [&str; 7] = ["POST", "GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"];
     let words = words.get(from..)?;
-    let method = words.iter().take(LOOSE_WORDS).position(|w| METHODS.contains(&bare(w)))?;
-    for word in words.get(..method)? {
+    let method = words.iter().take(LOOSE_WORDS).position(|w| METHODS.contains(w));
+    // "initialize -> 200": what is not said to be anything else is a POST.
+    let begin = method.or_else(|| words.iter().take(LOOSE_WORDS).position(|w| rpc_method(w).is_some()))?;
+    let mut other_words = 0;
+    for word in words.get(..begin)? {
         match repeat_of(word) {
             Some(times) => out.repeat = times,
             None if address(bare(word).as_bytes()).is_some() => out.address = Some(bare(word)),
-            // Words before the method make it a sentence, unless a time stands before them.
-            None if out.time.is_none() => return None,
-            None => {}
+            None if status_of(word).is_some() => out.status = status_of(word),
+            None if is_arrow(word) => out.has_arrow = true,
+            None if word.starts_with('[') || !word.contains(char::is_alphanumeric) => {}
+            None => other_words += 1,
         }
     }
-    out.method = bare(words.get(method)?);
-    let mut rest = words.get(method + 1..)?;
+    out.method = method.and_then(|at| words.get(at)).unwrap_or(&"POST");
+    let mut rest = words.get(begin + usize::from(method.is_some())..)?;
     if let Some(target) = rest.first().map(|w| bare(w)).filter(|w| w.starts_with('/') || w.starts_with("http")) {
         out.target = Some(target);
         rest = rest.get(1..)?;
     }
-    let status = rest.iter().take(LOOSE_WORDS + 2).position(|w| status_of(w).is_some());
-    let arrow = rest.iter().take(LOOSE_WORDS + 2).position(|w| is_arrow(w));
-    out.has_arrow = arrow.is_some();
+    let near = |found: &dyn Fn(&str) -> bool| rest.iter().take(LOOSE_WORDS + 2).position(|w| found(w));
+    let status = near(&|w| status_of(w).is_some());
+    let arrow = near(&is_arrow);
+    out.has_arrow |= arrow.is_some();
     let (before, after) = match (status, arrow) {
-        (Some(status), _) => {
-            out.status = status_of(rest.get(status)?);
-            (rest.get(..status)?, rest.get(status + 1..)?)
+        (Some(at), _) => {
+            out.status = status_of(rest.get(at)?);
+            (rest.get(..at)?, rest.get(at + 1..)?)
         }
         // "-> (no reply)", "-> timeout": a request all the same.
-        (None, Some(arrow)) => (rest.get(..arrow)?, rest.get(arrow + 1..)?),
+        (None, Some(at)) => (rest.get(..at)?, rest.get(at + 1..)?),
+        (None, None) if out.status.is_some() => (&[][..], rest),
         (None, None) => return None,
     };
-    // "POST /mcp returned a plain 404": prose.
-    if out.time.is_none() && before.iter().any(|w| !is_arrow(w) && !w.starts_with(['(', '[']) && !w.starts_with("HTTP"))
-    {
+    // "Then we POST /mcp", "POST /mcp returned a plain 404", a program's own line: words around the
+    // request make it something else, unless a time stands before it and an arrow points on.
+    other_words += before.iter().filter(|w| !is_part_of_request(w)).count() + usize::from(method.is_none());
+    if other_words > 0 && !(out.time.is_some() && out.has_arrow) {
         return None;
     }
-    for (i, word) in before.iter().chain(after).enumerate() {
-        detail(word, before.iter().chain(after).nth(i + 1).copied(), out);
-    }
-    let told = |words: &[&str]| {
-        let words: Vec<_> = words.iter().filter(|w| !is_arrow(w) && repeat_of(w).is_none()).copied().collect();
-        words.join(" ")
-    };
-    let marks = |c: char| matches!(c, '#' | '—' | '–' | '-' | '/' | ';' | ',' | ':' | '<' | '←') || c.is_whitespace();
-    let after = told(after);
-    let comment = after.trim_start_matches(marks);
-    let comment = comment.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap_or(comment);
-    out.rpc_method = rpc_method(&told(before)).or_else(|| rpc_method(comment));
-    out.comment = comment.to_owned();
+    read_details(before, after, out);
     Some(())
 }
 
-/// A word of the rest that says something by itself.
-fn detail<'a>(word: &'a str, next: Option<&str>, out: &mut Condensed<'a>) {
-    let word = bare(word);
-    if let Some(times) = repeat_of(word) {
-        out.repeat = times;
+/// What stands around the status.
+fn read_details<'a>(before: &[&'a str], after: &[&'a str], out: &mut Condensed<'a>) {
+    for (at, word) in before.iter().chain(after).enumerate() {
+        let next = before.iter().chain(after).nth(at + 1).map_or("", |w| bare(w));
+        let word = bare(word);
+        let value = word.rsplit(['=', ':']).next().unwrap_or(word);
+        if let Some(times) = repeat_of(word) {
+            out.repeat = times;
+        } else if is_session_like(value.as_bytes()) {
+            out.session.get_or_insert(value);
+        } else if next == "times" {
+            out.repeat = value.parse().unwrap_or(1).max(1);
+        } else if at < before.len() + 2 && !matches!(next, "of" | "later" | "after" | "ago" | "before") {
+            // Numbers right behind the status are its own; further on they belong to a sentence.
+            read_measure(value, next, out);
+        }
+    }
+    let told = |words: &[&str]| {
+        words.iter().filter(|w| !is_arrow(w) && repeat_of(w).is_none()).copied().collect::<Vec<_>>().join(" ")
+    };
+    let (before, after) = (told(before), told(after));
+    let marks = |c: char| matches!(c, '#' | '—' | '–' | '-' | '/' | ';' | ',' | ':' | '<' | '←') || c.is_whitespace();
+    let comment = after.trim_start_matches(marks);
+    let comment = comment.strip_prefix('(').and_then(|c| c.strip_suffix(')')).unwrap_or(comment);
+    let of_call = [before.as_str(), comment].into_iter().find_map(|text| Some((rpc_method(text)?, text)));
+    if let Some((method, text)) = of_call {
+        out.rpc_method = Some(method);
+        let mut words = text.split_whitespace().skip(1).map(bare);
+        out.rpc_tool = match (words.next(), words.next()) {
+            (Some(tool), None) if method == "tools/call" => Some(tool.to_owned()),
+            _ => None,
+        };
+    }
+    out.comment = comment.to_owned();
+}
+
+/// `60.0s`, `362 bytes`, `0B`.
+fn read_measure(value: &str, next: &str, out: &mut Condensed<'_>) {
+    if !value.starts_with(|c: char| c.is_ascii_digit()) {
         return;
     }
-    let value = word.rsplit(['=', ':']).next().unwrap_or(word);
-    if is_session_like(value.as_bytes()) && out.session.is_none() {
-        out.session = Some(value);
-    } else if let Some(duration) =
-        time::duration(value.as_bytes()).filter(|_| value.starts_with(|c: char| c.is_ascii_digit()))
-    {
+    if let Some(duration) = time::duration(value.as_bytes()) {
         out.duration.get_or_insert(duration);
-    } else if let Ok(number) = value.parse::<u64>() {
-        match next.map(bare) {
-            Some("bytes" | "B" | "byte") => out.bytes = Some(number),
-            Some("times") => out.repeat = u32::try_from(number).unwrap_or(1).max(1),
-            _ => {}
-        }
+    } else if matches!(next, "bytes" | "byte" | "B") {
+        out.bytes = value.parse().ok();
     } else if let Some(bytes) = value.strip_suffix('B').and_then(|v| v.parse().ok()) {
         out.bytes = Some(bytes);
     }
+}
+
+/// May it stand between the target and the status?
+fn is_part_of_request(word: &str) -> bool {
+    is_arrow(word) || word.starts_with(['(', '[']) || word.starts_with("HTTP/") || rpc_method(word).is_some()
 }
 
 /// A word without the marks around it.
@@ -302,7 +328,7 @@ pub(super) fn dates_in(line: &[u8], clock: &mut Clock) {
 
 impl Condensed<'_> {
     /// The record of the request.
-    pub(super) fn into_record(self, place: Place, shared: &mut Shared) -> Parsed {
+    pub(super) fn into_record(self: Box<Self>, place: Place, shared: &mut Shared) -> Parsed {
         let mut out = Assembly::default();
         let mut start = None;
         if let Some(civil) = self.time {
@@ -318,11 +344,14 @@ impl Condensed<'_> {
             }
         }
         out.set(Field::Method, self.method.as_bytes(), shared);
+        // The id that stands beside initialize is the one that it was given.
+        let session = if self.rpc_method == Some("initialize") { Field::SessionGiven } else { Field::Session };
         for (field, value) in [
             (Field::Target, self.target),
-            (Field::Session, self.session),
+            (session, self.session),
             (Field::ClientAddr, self.address),
             (Field::RpcMethod, self.rpc_method),
+            (Field::RpcTool, self.rpc_tool.as_deref()),
         ] {
             out.set(field, value.unwrap_or_default().as_bytes(), shared);
         }

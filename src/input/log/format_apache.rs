@@ -135,7 +135,7 @@ fn push(pieces: &mut Vec<Piece>, directive: &Directive<'_>) -> bool {
         'm' => (Shape::Word, Field::Method),
         'U' => (Shape::Text, Field::Target),
         'q' => (Shape::Text, Field::Query),
-        'X' => (Shape::Word, Field::Termination),
+        'X' => (Shape::Word, Field::ConnectionStatus),
         'p' if parameter == "remote" => (Shape::Number, Field::ClientPort),
         'p' | 'P' | 'I' | 'S' | 'k' => (Shape::Number, Field::Skip),
         'i' => (Shape::Text, names::request_header(parameter).unwrap_or(Field::Skip)),

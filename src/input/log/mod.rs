@@ -3,6 +3,8 @@
 //! A format is one file here (or in `input/client`) and one line in [`FORMATS`].
 
 mod access_line;
+#[cfg(test)]
+mod access_tests;
 mod alb;
 mod apache;
 mod apache_error;
@@ -24,6 +26,8 @@ mod format_envoy;
 mod format_haproxy;
 mod format_nginx;
 pub mod format_string;
+#[cfg(test)]
+mod format_string_tests;
 #[cfg(test)]
 mod format_tests;
 mod haproxy;
@@ -48,6 +52,8 @@ mod nginx_error;
 mod nginx_proxy_manager;
 mod reading;
 mod sequence;
+#[cfg(test)]
+mod sequence_tests;
 mod strftime;
 mod syslog;
 mod syslog_prefix;

@@ -398,13 +398,17 @@ mod tests {
             ("2026/11/29 20:03:25 [error]", "2026-11-29T20:03:25Z"),
             ("Nov 29 19:50:42 edge-1", "2026-11-29T19:50:42Z"),
             ("Nov  9 19:50:42 edge-1", "2026-11-09T19:50:42Z"),
-            ("Dec  9 19:50:42 edge-1", "2025-12-09T19:50:42Z"),
             ("Sun Nov 29 19:55:24.512077 2026] [x", "2026-11-29T19:55:24.512077Z"),
         ] {
             let (civil, len) = any_civil(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
             assert!(len <= text.len());
             assert_eq!(c.resolve(&civil).unwrap().to_string(), expected, "{text}");
         }
+        let mut fresh = clock(&options, Some("2026-11-30T00:00:00Z"));
+        let december = any_civil(b"Dec  9 19:50:42 edge-1").unwrap().0;
+        assert_eq!(fresh.resolve(&december).unwrap().to_string(), "2025-12-09T19:50:42Z");
+        // A time written in full says which year the others are of.
+        assert_eq!(c.resolve(&december).unwrap().to_string(), "2026-12-09T19:50:42Z");
         for text in ["2026-13-29T19:38:38", "99/Nov/2026:19:38:38 +0000", "Nov 31 19:50:42", "29/Nov/2026:25:38:38"] {
             assert!(any_civil(text.as_bytes()).is_none_or(|(civil, _)| c.resolve(&civil).is_none()), "{text}");
         }

@@ -1,7 +1,7 @@
 //! What a body says: content codings undone, event streams split into events, and everything
 //! else kept whole, with the frames of the first and the last byte.
 
-mod coding;
+pub(super) mod coding;
 
 pub use coding::{CodingError, Decoder};
 

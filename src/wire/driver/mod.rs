@@ -5,6 +5,7 @@ mod key;
 
 use super::probe::Probe;
 use super::tcp::{Clock, Side};
+use super::tls::TlsSetup;
 use super::{Segment, flags};
 use crate::model::exchange::ExchangeSink;
 use crate::model::limits;
@@ -15,10 +16,14 @@ use flow::{Flow, Told};
 use key::Key;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What the parsers of connections may be told beforehand.
 #[derive(Clone, Debug, Default)]
-pub struct WireOptions {}
+pub struct WireOptions {
+    /// Secrets for TLS connections, and what became of these.
+    pub tls: Arc<TlsSetup>,
+}
 
 /// Segments between two looks at connections that wait.
 const SWEEP_SEGMENTS: u64 = 256;

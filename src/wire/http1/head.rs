@@ -7,11 +7,11 @@ use memchr::{memchr, memchr_iter, memrchr};
 use std::sync::Arc;
 
 /// Header fields in order: names in lower case, values trimmed.
-pub(super) type Fields = Vec<(Arc<str>, Arc<str>)>;
+pub(in crate::wire) type Fields = Vec<(Arc<str>, Arc<str>)>;
 
 /// The start line of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(in crate::wire) enum Start {
     /// Method and target.
     Request(Arc<str>, Arc<str>),
     /// Status code.
@@ -20,7 +20,7 @@ pub(super) enum Start {
 
 /// A head as read.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
+pub(in crate::wire) struct Head {
     pub start: Start,
     pub fields: Fields,
     /// Lines that are no header fields, or fields beyond the cap.
@@ -222,10 +222,12 @@ fn unfinished_request(bytes: &[u8]) -> Grade {
         None if is_method(bytes) => Grade::Unsure,
         Some(method) if is_method(method) => {
             let target = bytes.get(method.len() + 1..).unwrap_or_default();
-            let plain = !target.iter().any(|byte| byte.is_ascii_control());
+            // The line's end may be cut in two.
+            let plain = !trim_cr(target).iter().any(|byte| byte.is_ascii_control());
             match METHODS.contains(&method) && matches!(target, [b'/' | b'*' | b'h', _, ..]) {
                 true if plain => Grade::Certain,
-                _ if bytes.len() < 8192 && plain => Grade::Unsure,
+                // Targets with control bytes are no URI, and are seen: the whole line decides.
+                _ if bytes.len() < 8192 => Grade::Unsure,
                 _ => Grade::No,
             }
         }
@@ -436,6 +438,7 @@ mod tests {
         let client = |text: &str| grade(Peer::Client, text.as_bytes());
         assert_eq!(client("\r\nPOST /mcp HTTP/1.1\r\nHost"), Grade::Certain);
         assert_eq!(client("POST /mc"), Grade::Certain);
+        assert_eq!(client("POST /mcp HTTP/1.1\r"), Grade::Certain);
         for unsure in ["\r\n", "P", "POST", "POST ", "POST /", "BREW /pot"] {
             assert_eq!(client(unsure), Grade::Unsure, "{unsure:?}");
         }

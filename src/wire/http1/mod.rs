@@ -15,5 +15,6 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
-pub(super) use head::grade;
+pub(super) use head::{Fields, Head, Start, grade};
+pub(super) use open::Open;
 pub use parser::Http1;

@@ -8,7 +8,7 @@ use crate::wire::sse::SseEvent;
 use crate::wire::{Connection, Context};
 
 /// An exchange and what reads its bodies.
-pub(super) struct Open {
+pub(in crate::wire) struct Open {
     pub exchange: Exchange,
     request_body: BodyReader,
     response_body: BodyReader,
@@ -60,12 +60,12 @@ impl Open {
     }
 
     /// One whose request was not captured.
-    pub(super) fn without_request(connection: &Connection, context: &mut Context<'_>) -> Open {
+    pub(in crate::wire) fn without_request(connection: &Connection, context: &mut Context<'_>) -> Open {
         Open::new(connection, context)
     }
 
     /// One that begins with this request head.
-    pub(super) fn with_request(
+    pub(in crate::wire) fn with_request(
         connection: &Connection,
         head: Head,
         (first, last): (Mark, Mark),
@@ -86,18 +86,18 @@ impl Open {
     }
 
     /// The request's method, where it was seen.
-    pub(super) fn method(&self) -> Option<&str> {
+    pub(in crate::wire) fn method(&self) -> Option<&str> {
         self.exchange.request.as_ref().map(|request| &*request.method)
     }
 
     /// Tells the sink of a step.
-    pub(super) fn emit(&mut self, event: Event<'_>, connection: &Connection, context: &mut Context<'_>) {
+    pub(in crate::wire) fn emit(&mut self, event: Event<'_>, connection: &Connection, context: &mut Context<'_>) {
         self.exchange.one_direction = connection.one_direction;
         context.sink.event(&self.exchange, event);
     }
 
     /// More of the request body.
-    pub(super) fn request_bytes(&mut self, bytes: &[u8], mark: Mark, context: &mut Context<'_>) {
+    pub(in crate::wire) fn request_bytes(&mut self, bytes: &[u8], mark: Mark, context: &mut Context<'_>) {
         let Some(request) = &mut self.exchange.request else { return };
         request.last = mark;
         request.body_bytes += bytes.len() as u64;
@@ -108,7 +108,7 @@ impl Open {
     }
 
     /// Bytes of the request are missing.
-    pub(super) fn request_gap(&mut self) {
+    pub(in crate::wire) fn request_gap(&mut self) {
         self.request_body.gap();
         if let Some(request) = &mut self.exchange.request {
             request.gap = true;
@@ -117,7 +117,13 @@ impl Open {
 
     /// The request ends, with `tail` as the last bytes of its body; `mark` is that of its last
     /// byte, framing included.
-    pub(super) fn request_end(&mut self, tail: &[u8], mark: Mark, connection: &Connection, context: &mut Context<'_>) {
+    pub(in crate::wire) fn request_end(
+        &mut self,
+        tail: &[u8],
+        mark: Mark,
+        connection: &Connection,
+        context: &mut Context<'_>,
+    ) {
         if std::mem::replace(&mut self.request_done, true) {
             return;
         }
@@ -138,7 +144,7 @@ impl Open {
     }
 
     /// The final response head.
-    pub(super) fn response_head(
+    pub(in crate::wire) fn response_head(
         &mut self,
         status: u16,
         fields: Fields,
@@ -161,7 +167,7 @@ impl Open {
     }
 
     /// More of the response body.
-    pub(super) fn response_bytes(
+    pub(in crate::wire) fn response_bytes(
         &mut self,
         bytes: &[u8],
         mark: Mark,
@@ -178,12 +184,12 @@ impl Open {
     }
 
     /// A chunk of the response body begins.
-    pub(super) fn response_chunk(&mut self, bytes: &[u8]) {
+    pub(in crate::wire) fn response_chunk(&mut self, bytes: &[u8]) {
         self.response_body.chunk(bytes);
     }
 
     /// See [`BodyReader::begins_event`].
-    pub(super) fn begins_event(&self, bytes: &[u8]) -> bool {
+    pub(in crate::wire) fn begins_event(&self, bytes: &[u8]) -> bool {
         self.response_body.begins_event(bytes)
     }
 
@@ -208,7 +214,7 @@ impl Open {
     }
 
     /// Bytes of the response are missing.
-    pub(super) fn response_gap(&mut self, connection: &Connection, context: &mut Context<'_>) {
+    pub(in crate::wire) fn response_gap(&mut self, connection: &Connection, context: &mut Context<'_>) {
         self.response_body.gap();
         self.doubtful |= !self.answered;
         if let Some(response) = &mut self.exchange.response {
@@ -218,7 +224,13 @@ impl Open {
     }
 
     /// The response ends as framed, with `tail` as the last bytes of its body.
-    pub(super) fn response_end(&mut self, tail: &[u8], mark: Mark, connection: &Connection, context: &mut Context<'_>) {
+    pub(in crate::wire) fn response_end(
+        &mut self,
+        tail: &[u8],
+        mark: Mark,
+        connection: &Connection,
+        context: &mut Context<'_>,
+    ) {
         self.response_done = Some(mark);
         self.response_count(tail, mark, connection);
         let (exchange, sink) = (&mut self.exchange, &mut *context.sink);
@@ -236,7 +248,7 @@ impl Open {
     }
 
     /// The client's side is closed.
-    pub(super) fn client_closed(&mut self, mark: Mark, connection: &Connection, context: &mut Context<'_>) {
+    pub(in crate::wire) fn client_closed(&mut self, mark: Mark, connection: &Connection, context: &mut Context<'_>) {
         if self.exchange.client_closed.is_none() && self.response_done.is_none() {
             self.exchange.client_closed = Some(mark);
             self.emit(Event::ClientClosed, connection, context);
@@ -244,7 +256,7 @@ impl Open {
     }
 
     /// Nothing more will come.
-    pub(super) fn end(
+    pub(in crate::wire) fn end(
         mut self,
         end: End,
         by: Option<Peer>,

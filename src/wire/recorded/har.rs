@@ -4,10 +4,9 @@
 //! `_eventSourceMessages`, `_webSocketMessages`) adds.
 
 use super::tell::{Body, Recorded, RecordedResponse, Teller, TimedEvent, UNKNOWN, kind_of};
-use super::{Counts, RecordedFormat, base64};
+use super::{Counts, base64};
 use crate::input::client::json::{self, Fields};
 use crate::input::client::stamp;
-use crate::input::log::Grade;
 use crate::model::exchange::{BodyKind, End, ExchangeSink, Peer, header};
 use crate::model::place::InputId;
 use crate::model::problem::{ProblemKind, Problems};
@@ -18,32 +17,6 @@ use std::fmt;
 use std::io::{self, BufRead};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-
-/// `har`.
-pub static FORMAT: RecordedFormat = RecordedFormat {
-    name: "har",
-    doc: "HAR 1.2 files, as browsers, debugging proxies and mitmproxy export them: full exchanges with headers and \
-bodies. Times are the recorder's clock: the start of each request, and from its timings the response's head and end, \
-often to the microsecond or finer than the clock is good for. The events of a stream all bear the time of its end, \
-unless the recorder kept theirs. Entries without a status (aborted, unfinished) are told as unanswered with the reason \
-that the recorder gives; a stream that it kept no body of is unobserved, not empty. The client's address is not there.",
-    grade,
-    read: read_har,
-};
-
-fn grade(head: &[u8]) -> Grade {
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-    let Some(rest) = text.strip_prefix(b"{") else { return Grade::No };
-    let begins = rest.trim_ascii_start().starts_with(b"\"log\"");
-    let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
-    let own = [&b"\"entries\""[..], b"\"creator\"", b"\"startedDateTime\"", b"\"pages\""];
-    match (begins, own.iter().filter(|n| has(n)).count()) {
-        (true, 2..) => Grade::Certain,
-        (true, 1) | (false, 3..) => Grade::Likely,
-        (true, 0) => Grade::Unsure,
-        _ => Grade::No,
-    }
-}
 
 /// Reads a HAR file. What stands before a fault in its JSON is kept; the fault is a problem.
 ///

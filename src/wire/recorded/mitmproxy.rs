@@ -4,48 +4,15 @@
 
 use super::tell::{Body, Recorded, RecordedResponse, Teller, UNKNOWN};
 use super::tnetstring::{self, Value};
-use super::{Counts, RecordedFormat, content, har};
-use crate::input::log::Grade;
+use super::{Counts, har};
 use crate::model::exchange::{End, ExchangeSink, Peer, header};
 use crate::model::place::InputId;
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::time::Time;
+use crate::wire::body::coding::Decoder;
 use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-
-/// `mitmproxy`.
-pub static FORMAT: RecordedFormat = RecordedFormat {
-    name: "mitmproxy",
-    doc: "mitmproxy flow files (`mitmdump -w`, `mitmproxy -w`): full exchanges with headers and bodies as the proxy \
-saw them, the client's and the server's address, and times of its clock to the microsecond for the beginning and end \
-of request and response. The events of a stream all bear the time of its end, and a stream that the proxy passed \
-through without keeping it is unobserved, not empty. TCP, UDP, DNS and WebSocket flows are counted and not read.",
-    grade,
-    read: read_mitmproxy,
-};
-
-fn grade(head: &[u8]) -> Grade {
-    let digits = head.iter().take_while(|b| b.is_ascii_digit()).count();
-    if digits == 0 || digits > 12 || head.get(digits) != Some(&b':') {
-        return Grade::No;
-    }
-    // A dictionary whose first name is a netstring itself.
-    let inside = head.get(digits + 1..).unwrap_or_default();
-    let colon = inside.iter().take_while(|b| b.is_ascii_digit()).count();
-    let length = inside.get(..colon).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse::<usize>().ok());
-    let Some(length) = length.filter(|l| *l < 64 && inside.get(colon) == Some(&b':')) else { return Grade::No };
-    if !matches!(inside.get(colon + 1 + length), Some(b';' | b',')) {
-        return Grade::No;
-    }
-    let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
-    let own = [&b"11:server_conn"[..], b"11:client_conn", b"7:request", b"8:response", b"4:type"];
-    match own.iter().filter(|n| has(n)).count() {
-        0 => Grade::Unsure,
-        1 => Grade::Likely,
-        _ => Grade::Certain,
-    }
-}
 
 /// Reads a flow file. What stands before a fault is kept; the fault is a problem.
 ///
@@ -183,10 +150,13 @@ fn body(message: &Value<'_>, headers: &[(Arc<str>, Arc<str>)], number: u64, prob
     let Some(codings) = header(headers, "content-encoding").filter(|_| !bytes.is_empty()) else {
         return Body::Kept(bytes.to_vec());
     };
-    match content::decode(codings, bytes) {
-        Some(decoded) => Body::Kept(decoded),
-        None => {
-            let text = || format!("a body of coding {codings} that could not be undone");
+    let decoder = Decoder::new(std::iter::once(codings));
+    let decoded =
+        decoder.and_then(|d| d.map_or_else(|| Ok(bytes.to_vec()), |mut d| d.decode(bytes).map(<[u8]>::to_vec)));
+    match decoded {
+        Ok(decoded) => Body::Kept(decoded),
+        Err(e) => {
+            let text = || format!("a body of coding {codings} that could not be undone: {e}");
             problems.add(ProblemKind::BadContentCoding, || format!("entry {number}"), text);
             Body::Missing
         }

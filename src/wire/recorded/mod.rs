@@ -5,7 +5,6 @@
 //! that what follows does not know that there were no packets. Places are the entry's number from 1.
 
 mod base64;
-mod content;
 pub mod har;
 pub mod mitmproxy;
 mod tell;
@@ -14,7 +13,7 @@ mod tnetstring;
 #[cfg(test)]
 mod tests;
 
-use crate::input::log::Grade;
+use crate::input::recorded::RecordedKind;
 use crate::model::exchange::ExchangeSink;
 use crate::model::place::InputId;
 use crate::model::problem::Problems;
@@ -39,22 +38,25 @@ impl Counts {
     }
 }
 
-/// Reads one recording to its end.
+/// The first exchange id for recordings in a run: those of captures count from 0.
+pub const FIRST_EXCHANGE: u64 = 1 << 62;
+
+/// Reads one recording of that kind to its end. `next_exchange` is the next free exchange id and is
+/// moved on. What stands before a fault is kept; the fault is a problem.
 ///
-/// `next_exchange` is the next free exchange id and is moved on.
-pub type Read = fn(InputId, &mut dyn BufRead, &mut u64, &mut dyn ExchangeSink, &mut Problems) -> io::Result<Counts>;
-
-/// A format of recorded exchanges; its vantage is the wire.
-pub struct RecordedFormat {
-    /// Its name for `--input-format` and in reports.
-    pub name: &'static str,
-    /// Manual text.
-    pub doc: &'static str,
-    /// How sure is it that an input that begins with these bytes (up to 64 KiB, cut anywhere) is its own?
-    pub grade: fn(&[u8]) -> Grade,
-    /// How it is read.
-    pub read: Read,
+/// # Errors
+/// Only those of reading `bytes`.
+pub fn read(
+    kind: RecordedKind,
+    input: InputId,
+    bytes: &mut dyn BufRead,
+    next_exchange: &mut u64,
+    sink: &mut dyn ExchangeSink,
+    problems: &mut Problems,
+) -> io::Result<Counts> {
+    let read = match kind {
+        RecordedKind::Har => har::read_har,
+        RecordedKind::Mitmproxy => mitmproxy::read_mitmproxy,
+    };
+    read(input, bytes, next_exchange, sink, problems)
 }
-
-/// Every format of recorded exchanges.
-pub static FORMATS: &[&RecordedFormat] = &[&har::FORMAT, &mitmproxy::FORMAT];

@@ -6,6 +6,7 @@ use crate::model::limits;
 use crate::model::place::{InputId, Place};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::time::Time;
+use crate::wire::sse::{SseEvent, SseParser};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -300,60 +301,21 @@ fn whole(from: Peer, data: &[u8], mark: Mark) -> Message<'_> {
 }
 
 impl Teller<'_> {
-    /// Splits a whole event stream into its events (WHATWG HTML §9.2.6); what no empty line ends
-    /// is no event.
+    /// Splits a whole event stream into its events; what no empty line ends is no event.
     fn stream(&mut self, exchange: &Exchange, body: &[u8], mark: Mark) {
-        let mut event: Option<String> = None;
-        let mut event_id: Option<String> = None;
-        let mut data: Option<Vec<u8>> = None;
-        for line in Lines(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)) {
-            if line.is_empty() {
-                if let Some(mut data) = data.take() {
-                    data.pop();
-                    // An event of nothing (a priming event) is told too: it carries an id.
-                    let message = Message {
-                        from: Peer::Server,
-                        data: &data,
-                        first: mark,
-                        last: mark,
-                        is_event: true,
-                        event: event.as_deref(),
-                        event_id: event_id.as_deref(),
-                    };
-                    self.sink.event(exchange, Event::Message(message));
-                }
-                event = None;
-                continue;
-            }
-            let (name, value) = match memchr::memchr(b':', line) {
-                Some(at) => line.split_at(at),
-                None => (line, &b""[..]),
+        let mut sink = |event: SseEvent<'_>| {
+            let message = Message {
+                from: Peer::Server,
+                data: event.data,
+                first: mark,
+                last: mark,
+                is_event: true,
+                event: event.event,
+                event_id: event.id,
             };
-            let value = value.strip_prefix(b":").unwrap_or(value);
-            let value = value.strip_prefix(b" ").unwrap_or(value);
-            match name {
-                b"data" => {
-                    let data = data.get_or_insert_default();
-                    data.extend_from_slice(value);
-                    data.push(b'\n');
-                }
-                b"event" => event = Some(String::from_utf8_lossy(value).into_owned()),
-                b"id" if !value.contains(&0) => event_id = Some(String::from_utf8_lossy(value).into_owned()),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Lines that end in CR LF, LF or CR; what has no end is no line.
-struct Lines<'a>(&'a [u8]);
-
-impl<'a> Iterator for Lines<'a> {
-    type Item = &'a [u8];
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let end = memchr::memchr2(b'\r', b'\n', self.0)?;
-        let (line, rest) = self.0.split_at(end);
-        self.0 = rest.strip_prefix(b"\r\n").or_else(|| rest.get(1..)).unwrap_or_default();
-        Some(line)
+            self.sink.event(exchange, Event::Message(message));
+        };
+        // A body is no longer than what is kept of a message, so that no event is.
+        SseParser::default().push(body, mark, &mut sink);
     }
 }

@@ -1,8 +1,9 @@
 //! Tests over recordings made here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{Counts, FORMATS, har::read_har, mitmproxy::read_mitmproxy};
+use super::Counts;
 use crate::input::log::Grade;
+use crate::input::recorded::RecordedKind::{self, Har, Mitmproxy};
 use crate::model::exchange::{Event, Exchange, ExchangeSink, Peer};
 use crate::model::problem::{ProblemKind, Problems};
 use proptest::prelude::*;
@@ -45,9 +46,9 @@ impl ExchangeSink for Told {
     }
 }
 
-fn read(read: super::Read, bytes: &[u8]) -> (Vec<String>, Counts, Problems) {
+fn read(kind: RecordedKind, bytes: &[u8]) -> (Vec<String>, Counts, Problems) {
     let (mut told, mut problems, mut next) = (Told::default(), Problems::default(), 0);
-    let counts = read(3, &mut &*bytes, &mut next, &mut told, &mut problems).unwrap();
+    let counts = super::read(kind, 3, &mut &*bytes, &mut next, &mut told, &mut problems).unwrap();
     (told.0, counts, problems)
 }
 
@@ -75,7 +76,7 @@ fn har(entries: &[&str]) -> String {
 
 #[test]
 fn har_is_told_in_order_of_time() {
-    let (told, counts, problems) = read(read_har, har(&[POST, WITHIN, ABORTED, STREAM]).as_bytes());
+    let (told, counts, problems) = read(Har, har(&[POST, WITHIN, ABORTED, STREAM]).as_bytes());
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!(counts.records, 4);
     assert_eq!(counts.first.unwrap().clock(), "19:00:00");
@@ -105,14 +106,14 @@ fn har_is_told_in_order_of_time() {
 
 #[test]
 fn har_with_a_bad_entry_or_end_keeps_the_rest() {
-    let (told, counts, problems) = read(read_har, har(&[r#"{"startedDateTime":"now"}"#, "7", WITHIN]).as_bytes());
+    let (told, counts, problems) = read(Har, har(&[r#"{"startedDateTime":"now"}"#, "7", WITHIN]).as_bytes());
     assert_eq!((told.len(), counts.records, problems.count(ProblemKind::Garbage)), (4, 3, 2));
     let whole = har(&[WITHIN, POST]);
-    let (told, counts, problems) = read(read_har, &whole.as_bytes()[..whole.len() - 500]);
+    let (told, counts, problems) = read(Har, &whole.as_bytes()[..whole.len() - 500]);
     assert_eq!((told.len(), counts.records, problems.count(ProblemKind::TruncatedRecord)), (4, 1, 1));
-    let (told, _, problems) = read(read_har, b"{\"log\":\n[\n1]\n\"request:\"}");
+    let (told, _, problems) = read(Har, b"{\"log\":\n[\n1]\n\"request:\"}");
     assert_eq!((told.len(), problems.count(ProblemKind::Garbage)), (0, 1));
-    let (_, _, problems) = read(read_har, b"{\"log\":{}}");
+    let (_, _, problems) = read(Har, b"{\"log\":{}}");
     assert_eq!(problems.count(ProblemKind::Empty), 1);
 }
 
@@ -123,7 +124,7 @@ fn chromium_event_times_are_kept() {
         r#"{"_eventSourceMessages":[{"time":1795978811.5,"eventName":"message","eventId":"","data":"a"},{"time":1795978815,"eventName":"e","eventId":"9","data":"b"}],"#,
         1,
     );
-    let (told, _, _) = read(read_har, har(&[&entry]).as_bytes());
+    let (told, _, _) = read(Har, har(&[&entry]).as_bytes());
     assert_eq!(
         told[2..],
         ["1 19:00:11 < a event None id None", "1 19:00:15 < b event Some(\"e\") id Some(\"9\")", "1 19:00:15 Complete"]
@@ -203,8 +204,8 @@ fn flows() {
         flow(response(net("no gzip", ','), "gzip", net("1795978803.0", '^')), null()),
     ]
     .concat();
-    assert_eq!((FORMATS[1].grade)(&file), Grade::Certain);
-    let (told, counts, problems) = read(read_mitmproxy, &file);
+    assert_eq!(Mitmproxy.grade(&file), Grade::Certain);
+    let (told, counts, problems) = read(Mitmproxy, &file);
     assert_eq!(counts.records, 5);
     assert_eq!(problems.count(ProblemKind::UnreadProtocol), 1);
     assert_eq!(problems.count(ProblemKind::BadContentCoding), 1);
@@ -216,18 +217,18 @@ fn flows() {
     assert_eq!(of("3 "), with(&["client closed", "19:00:09 ClientClosed"]));
     assert_eq!(of("5 "), with(&["19:00:02 200 Json", "gap", "19:00:03 Complete"]));
 
-    let (_, counts, problems) = read(read_mitmproxy, &file[..file.len() - 1]);
+    let (_, counts, problems) = read(Mitmproxy, &file[..file.len() - 1]);
     assert_eq!((counts.records, problems.count(ProblemKind::TruncatedRecord)), (5, 1));
 }
 
 #[test]
 fn grades() {
     let whole = har(&[POST]);
-    assert_eq!((FORMATS[0].grade)(whole.as_bytes()), Grade::Certain);
-    assert_eq!((FORMATS[0].grade)(&whole.as_bytes()[..30]), Grade::Unsure);
-    assert_eq!((FORMATS[1].grade)(whole.as_bytes()), Grade::No);
-    assert_eq!((FORMATS[0].grade)(br#"{"at":"2026-11-29T19:00:00Z","tool":"a"}"#), Grade::No);
-    assert_eq!((FORMATS[1].grade)(b"17:19:52  POST /mcp -> 404  stale session id"), Grade::No);
+    assert_eq!(Har.grade(whole.as_bytes()), Grade::Certain);
+    assert_eq!(Har.grade(&whole.as_bytes()[..30]), Grade::Unsure);
+    assert_eq!(Mitmproxy.grade(whole.as_bytes()), Grade::No);
+    assert_eq!(Har.grade(br#"{"at":"2026-11-29T19:00:00Z","tool":"a"}"#), Grade::No);
+    assert_eq!(Mitmproxy.grade(b"17:19:52  POST /mcp -> 404  stale session id"), Grade::No);
 }
 
 proptest! {
@@ -240,7 +241,7 @@ proptest! {
     ) {
         let of_har = har(&[POST, WITHIN, ABORTED, STREAM]).into_bytes();
         let of_flows = [flow(response(net("{}", ','), "identity", null()), null()), flow(null(), null())].concat();
-        for (bytes, reader) in [(of_har, read_har as super::Read), (of_flows, read_mitmproxy as super::Read)] {
+        for (bytes, reader) in [(of_har, Har), (of_flows, Mitmproxy)] {
             let whole = bytes.clone();
             let mut bytes = bytes;
             for (at, b) in &cuts {
@@ -248,8 +249,8 @@ proptest! {
                 bytes[at] = *b;
             }
             bytes.truncate(end.index(bytes.len()) + 1);
-            for f in FORMATS {
-                let _ = (f.grade)(&bytes);
+            for kind in RecordedKind::ALL {
+                let _ = kind.grade(&bytes);
             }
             let (told, counts, problems) = read(reader, &bytes);
             let begun = told.iter().filter(|l| l.contains("POST") || l.contains("GET")).count();
