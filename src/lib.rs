@@ -9,6 +9,7 @@
 //! A module imports only what lies to its left, and [`model`].
 
 pub mod analyze;
+pub mod commands;
 pub mod input;
 pub mod join;
 pub mod mcp;

@@ -210,7 +210,8 @@ pub(super) fn escape(text: &str) -> String {
         }
         before = c;
     }
-    out
+    // Trackers make links of bare addresses; what a capture holds should not be one click away.
+    out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
 #[cfg(test)]
@@ -222,6 +223,7 @@ mod tests {
         assert_eq!(escape("a|b `c` <b>\n@me"), "a\\|b \\`c\\` &lt;b&gt; &#64;me");
         assert_eq!(escape("entity_update"), "entity_update");
         assert_eq!(escape("_x_"), "\\_x_");
+        assert_eq!(escape("https://www.example"), "https&#58;//www&#46;example");
         assert_eq!(code("a`b"), "a\\`b");
     }
 

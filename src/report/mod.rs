@@ -14,7 +14,7 @@ pub mod headline;
 mod html;
 mod json;
 pub mod ladder;
-mod layout;
+pub mod layout;
 mod markdown;
 mod ndjson;
 mod paper;

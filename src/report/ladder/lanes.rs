@@ -8,22 +8,22 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Lays out the messages at the indices `which` (ascending).
+/// Lays out the messages at the indices `which` (ascending). `last_of` gives the index of a call's
+/// last message among all: a call whose end is left out stays open to the bottom.
 pub(super) fn lay_out(
     title: String,
     columns: Vec<&'static str>,
     messages: &[Message],
     which: &[usize],
     windows: &[(Time, Time)],
+    last_of: impl Fn(CallKey) -> Option<usize>,
 ) -> Ladder {
     let shown: Vec<&Message> = which.iter().filter_map(|i| messages.get(*i)).collect();
-    let last_row: FxHashMap<CallKey, usize> =
-        shown.iter().enumerate().filter_map(|(n, m)| Some((m.call?, n))).collect();
     let mut ladder = Ladder { title, columns, rows: Vec::new(), bars: Vec::new(), lanes: 0, bands: Vec::new() };
     let mut lanes = Lanes::default();
     let mut next = 0;
     let mut before: Option<Time> = None;
-    for (n, (index, m)) in which.iter().zip(&shown).enumerate() {
+    for (index, m) in which.iter().zip(&shown) {
         if *index > next {
             ladder.rows.push(Row::LeftOut(index - next));
             before = None;
@@ -34,12 +34,18 @@ pub(super) fn lay_out(
         }
         before = m.at.or(before);
         let row = ladder.rows.len();
-        let is_last = m.call.is_some_and(|key| last_row.get(&key) == Some(&n));
+        let is_last = m.call.is_some_and(|key| last_of(key) == Some(*index));
         let lane = m.call.map(|key| lanes.visit(key, m, row, is_last, &mut ladder.bars));
         ladder.rows.push(Row::Message((*m).clone(), lane));
     }
     if messages.len() > next {
         ladder.rows.push(Row::LeftOut(messages.len() - next));
+    }
+    let bottom = ladder.rows.len().saturating_sub(1);
+    for at in lanes.open.values() {
+        if let Some(bar) = ladder.bars.get_mut(*at) {
+            bar.to = bottom;
+        }
     }
     ladder.lanes = lanes.used;
     ladder.bands = bands(&ladder.rows, windows);

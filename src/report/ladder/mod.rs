@@ -188,7 +188,8 @@ impl Timeline {
     }
 
     fn lay_out(&self, group: &Group, which: &[usize]) -> Ladder {
-        lanes::lay_out(group.title.clone(), self.columns.clone(), &group.messages, which, &group.windows)
+        let last_of = |key| self.places.get(&key).and_then(|(_, rows)| rows.last().copied());
+        lanes::lay_out(group.title.clone(), self.columns.clone(), &group.messages, which, &group.windows, last_of)
     }
 }
 

@@ -1,0 +1,111 @@
+//! `crosswire analyze`: read everything, correlate, print findings.
+
+use super::options::{FilterArgs, OutputArgs, ReadArgs, StatusArgs};
+use super::{CLEAN, Command, FOUND, TROUBLE, complain};
+use crate::analyze;
+use crate::model::options::AnalyzeOptions;
+use crate::model::report::{Report, Severity};
+use crate::report::baseline::Baseline;
+use crate::report::headline::coverage_percent;
+use crate::report::view::View;
+use crate::report::{self, Renderer};
+use anyhow::Context;
+use clap::{Args, FromArgMatches};
+
+/// `crosswire analyze`
+pub static COMMAND: Command = Command {
+    name: "analyze",
+    define: Analyze::augment_args,
+    run: |matches| Analyze::from_arg_matches(matches)?.run(),
+};
+
+/// Read captures and logs, correlate them, and report what went wrong
+#[derive(clap::Args)]
+#[command(after_long_help = "Examples:\n  \
+    crosswire analyze backend.pcap\n  \
+    crosswire analyze front.pcap backend.pcap access.log journal.json client.jsonl\n  \
+    crosswire analyze backend.pcap --format json --rule 'crossed/*' -o report.json\n  \
+    zstdcat capture.pcap.zst | crosswire analyze -\n\n\
+    Exit status: 0 nothing found, 1 findings, 2 trouble.")]
+struct Analyze {
+    #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    status: StatusArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Output format: text, markdown, csv, json, ndjson or html
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format, help_heading = "Output")]
+    format: &'static Renderer,
+}
+
+fn report_format(name: &str) -> Result<&'static Renderer, String> {
+    report::find(name).filter(|r| r.report.is_some()).ok_or_else(|| {
+        let names = report::RENDERERS.iter().filter(|r| r.report.is_some()).map(|r| r.name);
+        format!("expected one of {}", names.collect::<Vec<_>>().join(", "))
+    })
+}
+
+impl Analyze {
+    fn run(self) -> anyhow::Result<u8> {
+        let keep = AnalyzeOptions { bodies: self.output.bodies, ..self.read.analyze_options() };
+        let report = read(&self.read, &self.filter, &self.output, &keep)?;
+        let options = self.output.render_options();
+        let Some(render) = self.format.report else { return Ok(TROUBLE) };
+        self.output.write(&self.read.inputs, |out| render(&View::new(&report), &options, out))?;
+        Ok(status(&report, &self.status))
+    }
+}
+
+/// Reads and analyses the inputs and takes out what is not wanted. Says on standard error what
+/// could not be read.
+pub(super) fn read(
+    read: &ReadArgs,
+    filter: &FilterArgs,
+    output: &OutputArgs,
+    keep: &AnalyzeOptions,
+) -> anyhow::Result<Report> {
+    let baseline = filter.baseline.as_ref().map(|path| {
+        let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
+    });
+    let baseline = baseline.transpose()?;
+    let mut report = analyze::run(&read.inputs, &read.read_options()?, keep)?;
+    report.troubles.iter().for_each(|trouble| complain(trouble));
+    if !output.quiet {
+        warn(&report);
+    }
+    filter.filter().apply(&mut report);
+    if let Some(baseline) = baseline {
+        baseline.apply(&mut report);
+    }
+    Ok(report)
+}
+
+/// One line on standard error for each input with problems.
+fn warn(report: &Report) {
+    for input in report.inputs.iter().filter(|i| !i.problems.is_empty()) {
+        let kinds: Vec<String> = input.problems.iter().map(|p| format!("{} ×{}", p.kind.name(), p.count)).collect();
+        complain(&format!("{}: read with problems: {}", input.name, kinds.join(", ")));
+    }
+}
+
+/// The exit status that a report and `--strict`, `--require-coverage` give.
+pub(super) fn status(report: &Report, args: &StatusArgs) -> u8 {
+    let mut is_trouble = !report.troubles.is_empty();
+    if let Some(wanted) = args.require_coverage {
+        let got = coverage_percent(report);
+        if got < wanted {
+            complain(&format!("{got:.1} % of the traffic could be followed, --require-coverage asks for {wanted} %"));
+            is_trouble = true;
+        }
+    }
+    let counts = |s: Severity| args.strict || s > Severity::Low;
+    match (is_trouble, report.findings.iter().any(|f| counts(f.severity))) {
+        (true, _) => TROUBLE,
+        (false, true) => FOUND,
+        (false, false) => CLEAN,
+    }
+}

@@ -1,0 +1,119 @@
+//! The command line: one file a subcommand, one line in [`COMMANDS`]. Help, manual pages and
+//! completions all come from the same definitions.
+
+use clap::{ArgMatches, Command as Definition};
+use std::ffi::OsString;
+use std::io::Write;
+
+mod analyze;
+mod completions;
+mod formats;
+pub mod man;
+mod options;
+mod output;
+mod rules;
+mod show;
+mod timeline;
+mod values;
+
+/// Exit status: nothing found.
+pub const CLEAN: u8 = 0;
+/// Exit status: findings.
+pub const FOUND: u8 = 1;
+/// Exit status: an input could not be read, bad usage, or too little could be read.
+pub const TROUBLE: u8 = 2;
+
+/// One subcommand.
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments and help, to be laid on an empty definition of that name.
+    pub define: fn(Definition) -> Definition,
+    /// Runs it and gives the exit status.
+    pub run: fn(&ArgMatches) -> anyhow::Result<u8>,
+}
+
+/// Every subcommand, in the order of the help text.
+pub static COMMANDS: &[&Command] = &[
+    &analyze::COMMAND,
+    &timeline::COMMAND,
+    &show::COMMAND,
+    &rules::COMMAND,
+    &formats::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
+];
+
+/// The definition of the whole command line.
+pub fn definition() -> Definition {
+    let root = Definition::new("crosswire")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Says which MCP reply reached which call, and which side is at fault")
+        .long_about(
+            "Reads captures and logs of MCP (Model Context Protocol) traffic, follows every call from the client \
+             through the proxy to the server and back, and reports replies that reached the wrong call, calls that \
+             were never answered, and sessions that went stale.",
+        )
+        .after_long_help(
+            "Exit status: 0 nothing found; 1 findings (those of low severity only with --strict); 2 trouble: an \
+             input could not be read, bad usage, or less could be read than --require-coverage asks.\n\n\
+             Standard output carries only the report; warnings and errors go to standard error.",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true);
+    COMMANDS.iter().fold(root, |root, c| root.subcommand((c.define)(Definition::new(c.name))))
+}
+
+/// Runs the command line and gives the exit status. A closed pipe is no error.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let matches = match definition().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        // Help and version come as errors too; their exit code is 0.
+        Err(e) => {
+            let _ = e.print();
+            return u8::try_from(e.exit_code()).unwrap_or(TROUBLE);
+        }
+    };
+    let Some((name, matches)) = matches.subcommand() else { return TROUBLE };
+    let Some(command) = COMMANDS.iter().find(|c| c.name == name) else { return TROUBLE };
+    // A fault of ours must still end in an exit status that scripts know.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (command.run)(matches))) {
+        Ok(Ok(status)) => status,
+        Ok(Err(e)) if output::is_closed_pipe(&e) => CLEAN,
+        Ok(Err(e)) => {
+            complain(&format!("{e:#}"));
+            TROUBLE
+        }
+        Err(_) => {
+            complain("stopped by an internal error; please report it with the line above");
+            TROUBLE
+        }
+    }
+}
+
+/// Tells the user on standard error; where that is closed there is nobody to tell.
+fn complain(text: &str) {
+    let text = crate::report::clean::clean_block(text, 10_000);
+    let _ = writeln!(std::io::stderr(), "crosswire: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_is_documented() {
+        for command in definition().get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+            }
+        }
+    }
+}
