@@ -1,5 +1,6 @@
 //! Access-log lines of a layout that nobody described: a time, a quoted request line, a status.
 
+use super::app;
 use super::assemble::{Assembly, Field, Shared, address};
 use super::clf::quoted;
 use super::layout::{self, Layout, LayoutReader, Parsed};
@@ -33,7 +34,10 @@ pub(super) struct AccessLine;
 impl Layout for AccessLine {
     fn parse(&mut self, line: &[u8], place: Place, shared: &mut Shared) -> Parsed {
         let Some((before, request, after)) = request_line(line) else {
-            return Parsed::No;
+            return match breaks_off(line) {
+                true => Parsed::Bad("an access line that breaks off in its request"),
+                false => Parsed::No,
+            };
         };
         let mut out = Assembly::default();
         if !read_before(before, &mut out, shared) {
@@ -75,6 +79,15 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     }
 }
 
+/// Does the line begin as one of these, and end before its request does?
+fn breaks_off(line: &[u8]) -> bool {
+    let Some(at) = memchr::memchr(b'"', line) else { return false };
+    let rest = line.get(at + 1..).unwrap_or_default();
+    let method = rest.iter().take_while(|c| c.is_ascii_uppercase()).count();
+    let timed = line.first().is_some_and(|c| c.is_ascii_digit() || *c == b'[');
+    timed && memchr::memchr(b'"', rest).is_none() && method >= 3 && rest.get(method) == Some(&b' ')
+}
+
 /// Times, address and named values before the request. False: no time is among them.
 fn read_before(before: &[u8], out: &mut Assembly, shared: &mut Shared) -> bool {
     let mut rest = before.trim_ascii_start();
@@ -106,6 +119,9 @@ fn read_before(before: &[u8], out: &mut Assembly, shared: &mut Shared) -> bool {
         } else if !addressed && address(value).is_some() {
             out.set(Field::ClientAddr, value, shared);
             addressed = true;
+        } else if app::is_level(value.trim_ascii_end().strip_suffix(b":").unwrap_or(value)) {
+            // A logger of the application itself wrote it.
+            return false;
         }
     }
     match epochs.as_slice() {

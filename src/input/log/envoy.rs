@@ -109,4 +109,5 @@ pub(super) fn json_layout() -> JsonLayout {
         MARKS,
         |_, marks| marks >= 4,
     )
+    .with_sign(b"\"response_code\"")
 }

@@ -18,6 +18,8 @@ pub(super) struct JsonLayout {
     names: Names,
     marks: &'static [&'static [u8]],
     is_own: fn(&mut Assembly, usize) -> bool,
+    /// A text that every line of this layout holds: without it the line is not walked at all.
+    sign: &'static [u8],
     /// A value that cannot stand under its key makes the line a bad one.
     strict: bool,
     known: FxHashMap<Box<[u8]>, (Field, bool)>,
@@ -31,7 +33,13 @@ impl JsonLayout {
         marks: &'static [&'static [u8]],
         is_own: fn(&mut Assembly, usize) -> bool,
     ) -> JsonLayout {
-        JsonLayout { names: Box::new(names), marks, is_own, strict: true, known: FxHashMap::default() }
+        JsonLayout { names: Box::new(names), marks, is_own, sign: b"", strict: true, known: FxHashMap::default() }
+    }
+
+    /// Lines without this text are refused at once.
+    pub(super) fn with_sign(mut self, sign: &'static [u8]) -> JsonLayout {
+        self.sign = sign;
+        self
     }
 
     /// Keys are guessed at: a value that does not fit is no fault of the line.
@@ -54,7 +62,7 @@ impl JsonLayout {
 
 impl Layout for JsonLayout {
     fn parse(&mut self, line: &[u8], place: Place, shared: &mut Shared) -> Parsed {
-        if line.first() != Some(&b'{') {
+        if line.first() != Some(&b'{') || memchr::memmem::find(line, self.sign).is_none() {
             return Parsed::No;
         }
         let mut out = Assembly::default();

@@ -1,6 +1,7 @@
 //! What one line says in one layout, and a reader that tries the other layouts where a line is
 //! not of its own.
 
+use super::app_lines::AppLines;
 use super::assemble::Shared;
 use super::syslog_prefix;
 use super::{Grade, LineReader, LogContext, RecordSink};
@@ -51,8 +52,9 @@ fn strays() -> Vec<Box<dyn Layout>> {
 pub(super) struct LayoutReader {
     own: Box<dyn Layout>,
     strays: Strays,
+    apps: AppLines,
     shared: Shared,
-    /// Lines before the first of any layout are told with a hint at what would help.
+    /// What a line of no known layout is told to be.
     hint: &'static str,
 }
 
@@ -61,6 +63,7 @@ impl LayoutReader {
         Box::new(LayoutReader {
             own,
             strays: Strays::default(),
+            apps: AppLines::new(context),
             shared: Shared::new(context, Vantage::Proxy),
             hint: "a line of no layout known here; --log-format STRING describes one",
         })
@@ -71,6 +74,7 @@ impl LayoutReader {
         Box::new(LayoutReader {
             own,
             strays: Strays::default(),
+            apps: AppLines::new(context),
             shared: Shared::new(context, Vantage::Proxy),
             hint: "a line that fits neither the format given by --log-format nor any known one",
         })
@@ -96,13 +100,19 @@ impl LineReader for LayoutReader {
                 parsed = found;
             }
         }
-        if let Some(inferred) = self.shared.clock.take_inferred() {
+        let inferred = self.shared.clock.take_inferred();
+        if matches!(parsed, Parsed::No) && self.apps.read(line, place, out) {
+            return;
+        }
+        if let Some(inferred) = inferred {
             out.problem(ProblemKind::InferredTime, place, inferred.text());
         }
         emit(parsed, place, self.hint, out);
     }
 
-    fn finish(&mut self, _: &mut dyn RecordSink) {}
+    fn finish(&mut self, out: &mut dyn RecordSink) {
+        self.apps.finish(out);
+    }
 }
 
 /// Tells a sink what a line said.

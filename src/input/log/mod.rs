@@ -9,6 +9,7 @@ mod alb;
 mod apache;
 mod apache_error;
 pub mod app;
+mod app_lines;
 mod assemble;
 mod caddy;
 mod clf;
@@ -168,8 +169,6 @@ pub static FORMATS: &[&Format] = &[
     &nginx::COMBINED,
     &apache::COMBINED,
     &json_access::FORMAT,
-    &access_line::FORMAT,
-    &sequence::FORMAT,
     &app::RICH,
     &app::LOGURU,
     &app::GUNICORN,
@@ -183,5 +182,7 @@ pub static FORMATS: &[&Format] = &[
     &app::UVICORN,
     &app::MORGAN,
     &app::NODE_CONSOLE,
+    &access_line::FORMAT,
     &app::APPLICATION,
+    &sequence::FORMAT,
 ];

@@ -1,6 +1,7 @@
 //! Sequences that people condense by hand: `17:19:52  POST /mcp -> 404  stale session`, one line
 //! a request, alone or inside the Markdown of an issue.
 
+use super::app_lines::AppLines;
 use super::assemble::Shared;
 use super::condensed::{self, Line};
 use super::layout::{self, Parsed, Strays};
@@ -71,6 +72,7 @@ impl Fences {
 struct SequenceReader {
     shared: Shared,
     strays: Strays,
+    apps: AppLines,
     fences: Fences,
 }
 
@@ -79,6 +81,7 @@ impl SequenceReader {
         SequenceReader {
             shared: Shared::new(context, Vantage::Proxy),
             strays: Strays::default(),
+            apps: AppLines::new(context),
             fences: Fences::default(),
         }
     }
@@ -96,6 +99,7 @@ impl LineReader for SequenceReader {
             Line::Request(request) => request.into_record(place, &mut self.shared),
             Line::Text | Line::Timed => match self.strays.parse(line, place, &mut self.shared) {
                 Some(parsed) => parsed,
+                None if self.apps.read(line, place, out) => return,
                 None => {
                     condensed::dates_in(line, &mut self.shared.clock);
                     // Prose is no record; what stands in a fence or begins with a time should be.
@@ -112,5 +116,7 @@ impl LineReader for SequenceReader {
         layout::emit(parsed, place, "a line in a code block, or with a time, that is of no known layout", out);
     }
 
-    fn finish(&mut self, _: &mut dyn RecordSink) {}
+    fn finish(&mut self, out: &mut dyn RecordSink) {
+        self.apps.finish(out);
+    }
 }

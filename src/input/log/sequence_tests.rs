@@ -6,6 +6,7 @@ use super::Grade;
 use super::sequence::FORMAT;
 use super::testing::{Collected, read};
 use crate::model::options::ReadOptions;
+use crate::model::place::Vantage;
 use crate::model::problem::ProblemKind;
 
 fn run(text: &str) -> Collected {
@@ -17,6 +18,7 @@ fn told(text: &str) -> Vec<String> {
     let out = run(text);
     out.accesses()
         .iter()
+        .filter(|r| r.vantage == Some(Vantage::Proxy))
         .map(|r| {
             let time = r.start.map_or("-".into(), |w| w.at.clock());
             let status = r.status.map_or("-".into(), |s| s.to_string());
@@ -84,10 +86,13 @@ fn an_issue_text_gives_its_sequence_and_counts_what_it_cannot_read() {
         00:00:11  POST /mcp -> 202   initialized\r\n\
         00:00:25  POST /mcp -> 200   tools/call memory_read, 13.5 s later\r\n\
         00:01:00  nobody knows\r\n\
+        INFO:     127.0.0.1:57788 - \"POST /mcp HTTP/1.1\" 404 Not Found\r\n\
         127.0.0.1 - - [20/Jul/2026:00:02:00 +0000] \"POST /mcp HTTP/1.1\" 200 362 \"-\" \"-\"\r\n```\r\n\r\nThat is all.\r\n";
     assert_eq!((FORMAT.grade)(text.as_bytes()), Grade::Likely);
     let out = run(text);
-    let records = out.accesses();
+    let of_server: Vec<_> = out.accesses().into_iter().filter(|r| r.vantage == Some(Vantage::Server)).collect();
+    assert_eq!((of_server.len(), of_server[0].status), (1, Some(404)));
+    let records: Vec<_> = out.accesses().into_iter().filter(|r| r.vantage == Some(Vantage::Proxy)).collect();
     let starts: Vec<_> = records.iter().filter_map(|r| r.start.or(r.end)).map(|w| w.at.to_string()).collect();
     assert_eq!(
         starts,
@@ -103,8 +108,9 @@ fn an_issue_text_gives_its_sequence_and_counts_what_it_cannot_read() {
     assert_eq!(methods, [None, Some("initialize"), Some("notifications/initialized"), Some("tools/call"), None]);
     assert_eq!(records[1].session_given.as_deref(), Some("28731ae8108048b2b7529375ef255631"));
     assert!(records[3].duration_ns.is_none());
-    assert_eq!(out.entries.len(), 6);
-    assert_eq!(out.faults().iter().map(|f| (f.0, f.1)).collect::<Vec<_>>(), [(ProblemKind::UnknownLine, 10)]);
+    assert_eq!(out.entries.len(), 7);
+    let faults: Vec<_> = out.faults().iter().map(|f| (f.0, f.1)).collect();
+    assert_eq!(faults, [(ProblemKind::UnknownLine, 10)]);
     assert!(out.problems.iter().any(|(kind, ..)| *kind == ProblemKind::InferredTime));
 }
 

@@ -115,4 +115,5 @@ pub(super) fn json_layout() -> JsonLayout {
         &[b"RequestMethod", b"RequestPath", b"DownstreamStatus", b"StartUTC", b"StartLocal"],
         |_, marks| marks >= 3,
     )
+    .with_sign(b"\"RequestMethod\"")
 }
