@@ -1,18 +1,19 @@
-//! Reading: captures as one timeline through the wire stage, logs one by one.
+//! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
 use crate::input::capture::{CaptureInput, CaptureKind, CaptureStats, Frame, FrameSink, read_all};
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
+use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::mcp::{Tracked, Tracker};
 use crate::model::limits::LINE_BYTES;
 use crate::model::options::ReadOptions;
-use crate::model::place::{InputId, Place};
+use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::{Record, When};
 use crate::model::report::InputInfo;
 use crate::wire::packet::Decoder;
-use crate::wire::{Wire, WireOptions};
+use crate::wire::{Wire, WireOptions, recorded};
 use std::io::BufRead;
 
 /// Everything that was read.
@@ -31,6 +32,7 @@ pub struct Gathered {
 /// Reads all sources.
 pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
     let mut captures = vec![];
+    let mut recordings = vec![];
     let several = sources.len() > 1;
     let mut empty = vec![];
     for source in sources {
@@ -58,13 +60,25 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
                 out.inputs.push(InputInfo { name: source.name.clone(), ..InputInfo::default() });
                 captures.push(CaptureInput { input, kind, source, open: Some(open) });
             }
+            Ok(Detected::Recorded(kind)) => {
+                out.inputs.push(InputInfo { name: source.name.clone(), ..InputInfo::default() });
+                recordings.push((input, kind, open));
+            }
             Ok(Detected::Log(format, _)) => {
                 let info = read_log(input, &source.name, &mut open, format, options, &mut out.records);
                 out.inputs.push(info);
             }
         }
     }
-    read_captures(captures, out);
+    let mut tracker = Tracker::default();
+    read_captures(captures, &mut tracker, out);
+    read_recordings(recordings, &mut tracker, out);
+    out.tracked = tracker.finish();
+    for (input, problems) in out.tracked.problems.drain() {
+        if let Some(info) = out.inputs.get_mut(input as usize) {
+            info.problems.merge(&problems);
+        }
+    }
     // One empty file among others is a rotated log; one alone is no input at all.
     if !several || out.inputs.len() == empty.len() {
         out.troubles
@@ -73,10 +87,10 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
 }
 
 /// What an input without bytes would have been, by its name.
-fn by_name(name: &str) -> Option<crate::model::place::Vantage> {
+fn by_name(name: &str) -> Option<Vantage> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let capture = file.split('.').any(|part| matches!(part, "pcap" | "pcapng" | "cap"));
-    capture.then_some(crate::model::place::Vantage::Wire)
+    capture.then_some(Vantage::Wire)
 }
 
 fn unknown(name: &str) -> String {
@@ -89,7 +103,7 @@ struct Frames<'a> {
     /// One an input: fragments of two captures are not each other's.
     decoders: Vec<Decoder>,
     wire: Wire,
-    tracker: Tracker,
+    tracker: &'a mut Tracker,
     problems: &'a mut Vec<Problems>,
 }
 
@@ -100,12 +114,12 @@ impl FrameSink for Frames<'_> {
             return;
         };
         if let Some(segment) = decoder.segment(frame, problems) {
-            self.wire.segment(segment, &mut self.tracker, self.problems);
+            self.wire.segment(segment, self.tracker, self.problems);
         }
     }
 }
 
-fn read_captures(captures: Vec<CaptureInput>, out: &mut Gathered) {
+fn read_captures(captures: Vec<CaptureInput>, tracker: &mut Tracker, out: &mut Gathered) {
     if captures.is_empty() {
         return;
     }
@@ -114,26 +128,47 @@ fn read_captures(captures: Vec<CaptureInput>, out: &mut Gathered) {
     let mut frames = Frames {
         decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
         wire: Wire::new(WireOptions::default()),
-        tracker: Tracker::default(),
+        tracker,
         problems: &mut problems,
     };
     let stats: Vec<CaptureStats> = read_all(captures, &mut frames);
-    let Frames { decoders, mut wire, mut tracker, problems: all } = frames;
+    let Frames { decoders, mut wire, tracker, problems: all } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
         decoder.finish(problems);
     }
-    wire.finish(&mut tracker, all);
-    let mut tracked = tracker.finish();
+    wire.finish(tracker, all);
     for ((input, _), stats) in ids.iter().zip(stats) {
         let Some(info) = out.inputs.get_mut(*input as usize) else { continue };
         let name = std::mem::take(&mut info.name);
         *info = stats.into_info(&name);
-        for more in problems.get(*input as usize).into_iter().chain(tracked.problems.get(input)) {
+        if let Some(more) = problems.get(*input as usize) {
             info.problems.merge(more);
         }
     }
-    tracked.problems.clear();
-    out.tracked = tracked;
+}
+
+fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker: &mut Tracker, out: &mut Gathered) {
+    let mut next_exchange = recorded::FIRST_EXCHANGE;
+    for (input, kind, mut open) in recordings {
+        let Some(info) = out.inputs.get_mut(input as usize) else { continue };
+        info.format = Some(kind.name().to_owned());
+        info.vantage = Some(Vantage::Wire);
+        match recorded::read(kind, input, &mut open, &mut next_exchange, tracker, &mut info.problems) {
+            Ok(counts) => {
+                info.records = counts.records;
+                info.first = counts.first;
+                info.last = counts.last;
+            }
+            Err(e) => {
+                let text = || format!("the recording could not be read on: {e}");
+                info.problems.add(ProblemKind::ReadError, || "", text);
+            }
+        }
+        info.problems.merge(&open.problems());
+        if info.records == 0 {
+            info.problems.add(ProblemKind::Empty, || "", || "no entry");
+        }
+    }
 }
 
 struct Sink<'a> {
@@ -193,7 +228,7 @@ fn read_log(
     info
 }
 
-fn vantage(name: &str, format: &Format, options: &ReadOptions) -> crate::model::place::Vantage {
+fn vantage(name: &str, format: &Format, options: &ReadOptions) -> Vantage {
     let said = options.vantages.iter().find(|(_, path)| crate::input::same_file(path, name));
     said.map_or(format.vantage, |(v, _)| *v)
 }

@@ -3,6 +3,7 @@
 use super::capture::CaptureKind;
 use super::log::{Format, Grade};
 use super::open::InputError;
+use super::recorded::RecordedKind;
 use super::{client, log};
 use crate::model::options::ReadOptions;
 use std::path::Path;
@@ -12,6 +13,8 @@ use std::path::Path;
 pub enum Detected {
     /// A capture.
     Capture(CaptureKind),
+    /// Exchanges that something other than a packet capture recorded.
+    Recorded(RecordedKind),
     /// A log, and how sure that is; [`Grade::Certain`] where the user said so.
     Log(&'static Format, Grade),
     /// Nothing known.
@@ -24,6 +27,7 @@ impl std::fmt::Debug for Detected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Detected::Capture(kind) => write!(f, "Capture({})", kind.name()),
+            Detected::Recorded(kind) => write!(f, "Recorded({})", kind.name()),
             Detected::Log(format, grade) => write!(f, "Log({}, {grade:?})", format.name),
             Detected::Unknown => f.write_str("Unknown"),
             Detected::Empty => f.write_str("Empty"),
@@ -51,7 +55,8 @@ pub fn detect(name: &str, head: &[u8], options: &ReadOptions) -> Result<Detected
 /// The format called `name`.
 pub fn named(name: &str) -> Option<Detected> {
     let capture = CaptureKind::ALL.into_iter().find(|kind| kind.name() == name).map(Detected::Capture);
-    capture.or_else(|| {
+    let recorded = || RecordedKind::ALL.into_iter().find(|kind| kind.name() == name).map(Detected::Recorded);
+    capture.or_else(recorded).or_else(|| {
         let format = formats().find(|format| format.name == name)?;
         Some(Detected::Log(format, Grade::Certain))
     })
@@ -65,6 +70,10 @@ pub fn formats() -> impl Iterator<Item = &'static Format> {
 fn by_content(head: &[u8]) -> Detected {
     if let Some(kind) = CaptureKind::of(head) {
         return Detected::Capture(kind);
+    }
+    let graded = RecordedKind::ALL.into_iter().map(|kind| (kind.grade(head), kind));
+    if let Some((_, kind)) = graded.filter(|(grade, _)| *grade >= Grade::Likely).max_by_key(|(grade, _)| *grade) {
+        return Detected::Recorded(kind);
     }
     let mut best = (Grade::No, None);
     for format in formats() {
@@ -92,6 +101,7 @@ mod tests {
     use super::{Detected, detect};
     use crate::input::capture::CaptureKind;
     use crate::input::open::InputError;
+    use crate::input::recorded::RecordedKind;
     use crate::model::options::ReadOptions;
 
     #[test]
@@ -101,6 +111,8 @@ mod tests {
         let head = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0];
         assert!(matches!(found("a", &head, &none), Ok(Detected::Capture(CaptureKind::Pcap))));
         assert!(matches!(found("a", b"", &none), Ok(Detected::Empty)));
+        let har = b"{\"log\":{\"version\":\"1.2\",\"creator\":{},\"entries\":[";
+        assert!(matches!(found("a", har, &none), Ok(Detected::Recorded(RecordedKind::Har))));
         assert!(matches!(found("a", &[0, 1, 2, 0xff, 0xfe], &none), Ok(Detected::Unknown)));
         let options = ReadOptions {
             input_format: Some("pcap".to_owned()),
