@@ -8,6 +8,7 @@ pub mod body;
 mod driver;
 pub mod hpack;
 pub mod http1;
+pub mod http2;
 pub mod packet;
 pub mod probe;
 pub mod recorded;

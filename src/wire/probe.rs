@@ -1,6 +1,7 @@
 //! What does a connection carry? One line a protocol, graded by the first bytes of both ends.
 
 use super::http1::Http1;
+use super::http2::Http2;
 use super::tls::{Application, TlsParser};
 use super::{Close, Connection, Context, StreamParser, WireOptions};
 use crate::model::exchange::{Mark, Peer};
@@ -30,11 +31,15 @@ pub struct Protocol {
 }
 
 /// Every protocol that a connection may carry. The order decides ties.
-pub static PROTOCOLS: &[&Protocol] = &[&HTTP1, &TLS];
+pub static PROTOCOLS: &[&Protocol] = &[&HTTP1, &HTTP2, &TLS];
 
 /// HTTP/1.0 and 1.1 (RFC 9112).
 pub static HTTP1: Protocol =
     Protocol { name: "http/1.1", grade: super::http1::grade, parser: |_| Box::new(Http1::default()) };
+
+/// HTTP/2 (RFC 9113).
+pub static HTTP2: Protocol =
+    Protocol { name: "h2", grade: super::http2::grade, parser: |_| Box::new(Http2::default()) };
 
 /// TLS 1.0 to 1.3 (RFC 8446), decrypted where there are keys.
 pub static TLS: Protocol = Protocol {
@@ -49,7 +54,8 @@ pub static TLS: Protocol = Protocol {
 fn inside_tls(application: Application, options: &WireOptions) -> Box<dyn StreamParser> {
     match application {
         Application::Http1 => (HTTP1.parser)(options),
-        Application::Http2 | Application::Unknown => Box::new(Probe::new(options)),
+        Application::Http2 => (HTTP2.parser)(options),
+        Application::Unknown => Box::new(Probe::new(options)),
     }
 }
 

@@ -254,3 +254,60 @@ pub fn text(bytes: usize, seed: u32) -> Vec<u8> {
     };
     (0..bytes).map(next).collect()
 }
+
+/// An exchange as it was told, from its first step to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Told {
+    pub stream: Option<u32>,
+    pub request: Option<(String, String, Vec<(String, String)>)>,
+    pub request_gap: bool,
+    pub status: Option<u16>,
+    pub response_headers: Vec<(String, String)>,
+    pub response_gap: bool,
+    pub sent: Vec<String>,
+    pub answered: Vec<String>,
+    pub end: Option<crosswire::model::exchange::End>,
+    pub ended_by: Option<Peer>,
+    pub client_closed: bool,
+}
+
+/// Collects exchanges in order of being opened.
+#[derive(Default)]
+pub struct Exchanges(pub std::collections::BTreeMap<u64, Told>);
+
+impl ExchangeSink for Exchanges {
+    fn event(&mut self, exchange: &Exchange, event: Event<'_>) {
+        let told = self.0.entry(exchange.id).or_default();
+        assert!(told.end.is_none(), "an event after the end");
+        let own = |headers: &[(Arc<str>, Arc<str>)]| -> Vec<(String, String)> {
+            headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        told.stream = exchange.h2_stream;
+        if let Some(request) = &exchange.request {
+            told.request = Some((request.method.to_string(), request.target.to_string(), own(&request.headers)));
+            told.request_gap = request.gap;
+        }
+        if let Some(response) = &exchange.response {
+            told.status = Some(response.status);
+            told.response_headers = own(&response.headers);
+            told.response_gap = response.gap;
+        }
+        match event {
+            Event::Message(message) => {
+                let text = String::from_utf8_lossy(message.data).into_owned();
+                if message.from == Peer::Client { told.sent.push(text) } else { told.answered.push(text) }
+            }
+            Event::ClientClosed => told.client_closed = true,
+            Event::End => (told.end, told.ended_by) = (exchange.end, exchange.ended_by),
+            _ => {}
+        }
+    }
+}
+
+/// The exchanges of a recording, and what could not be read of it.
+pub fn exchanges(parser: &mut dyn StreamParser, recording: &Recording) -> (Vec<Told>, Problems) {
+    let (mut told, mut problems) = (Exchanges::default(), Problems::default());
+    feed(parser, recording, &mut told, &mut problems);
+    assert!(told.0.values().all(|told| told.end.is_some()), "every exchange ends");
+    (told.0.into_values().collect(), problems)
+}

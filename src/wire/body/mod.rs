@@ -26,6 +26,8 @@ pub struct BodyReader {
     kind: BodyKind,
     decoder: Option<Decoder>,
     shape: Shape,
+    /// Its type is missing (or not known, in HTTP/2): it may be an event stream if it begins like one.
+    may_be_events: bool,
     first: Option<Mark>,
     last: Option<Mark>,
 }
@@ -71,7 +73,10 @@ impl BodyReader {
             Media::Opaque => return (BodyReader::default(), None),
         };
         match Decoder::new(codings) {
-            Ok(decoder) => (BodyReader { kind, decoder, shape, first: None, last: None }, None),
+            Ok(decoder) => {
+                let may_be_events = may_be_events && content_type.is_none();
+                (BodyReader { kind, decoder, shape, may_be_events, first: None, last: None }, None)
+            }
             Err(error) => (BodyReader { kind, ..BodyReader::default() }, Some(error.into())),
         }
     }
@@ -99,7 +104,7 @@ impl BodyReader {
             },
         };
         if let Shape::Sniffed(spaces) = &mut self.shape {
-            (self.kind, self.shape) = sniff(std::mem::take(spaces), decoded);
+            (self.kind, self.shape) = sniff(std::mem::take(spaces), decoded, self.may_be_events);
         }
         let within = match &mut self.shape {
             Shape::Skipped => true,
@@ -153,7 +158,7 @@ impl BodyReader {
     ) -> Result<Option<Whole<'a>>, BodyError> {
         let alone = self.first.is_none() && self.decoder.is_none() && !tail.is_empty();
         if alone && matches!(self.shape, Shape::Sniffed(_)) {
-            (self.kind, self.shape) = sniff(Vec::new(), tail);
+            (self.kind, self.shape) = sniff(Vec::new(), tail, self.may_be_events);
         }
         if alone && matches!(self.shape, Shape::Whole(_)) {
             return Ok(Some(Whole { bytes: tail, first: mark, last: mark }));
@@ -190,7 +195,11 @@ fn media_type(content_type: Option<&str>) -> Media {
 }
 
 /// A body without a telling type is JSON if it begins so.
-fn sniff(before: Vec<u8>, bytes: &[u8]) -> (BodyKind, Shape) {
+fn sniff(before: Vec<u8>, bytes: &[u8], may_be_events: bool) -> (BodyKind, Shape) {
+    let fields: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b": "];
+    if may_be_events && before.is_empty() && fields.iter().any(|field| bytes.starts_with(field)) {
+        return (BodyKind::EventStream, Shape::Events(Box::default()));
+    }
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{' | b'[') => (BodyKind::Json, Shape::Whole(before)),
         Some(_) => (BodyKind::Other, Shape::Skipped),
@@ -230,6 +239,8 @@ mod tests {
         }
         assert_eq!(whole(None, &[b"", b" [1]"]), (BodyKind::Json, Some((" [1]".into(), 2, 2))));
         assert_eq!(whole(None, &[b"  ", b"{}"]).0, BodyKind::Json);
+        assert_eq!(whole(None, &[b"data: {}\n\n"]), (BodyKind::EventStream, None));
+        assert_eq!(whole(Some("application/octet-stream"), &[b"data: {}\n\n"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("application/octet-stream"), &[b"PK"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("image/png"), &[b"{}"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("text/plain"), &[b"no", b"pe"]), (BodyKind::Other, Some(("nope".into(), 1, 2))));

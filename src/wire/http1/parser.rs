@@ -7,8 +7,7 @@ use super::pairing::Pairing;
 use crate::model::exchange::{End, Mark, Peer};
 use crate::model::limits;
 use crate::model::problem::ProblemKind;
-use crate::wire::probe::Grade;
-use crate::wire::{Close, Connection, Context, StreamParser};
+use crate::wire::{Close, Connection, Context, StreamParser, http2::Http2, probe::Grade};
 
 /// The parser of one HTTP/1 connection.
 #[derive(Default)]
@@ -18,6 +17,8 @@ pub struct Http1 {
     pub(super) pairing: Pairing,
     client_closed: bool,
     server_closed: bool,
+    /// The connection goes on as HTTP/2 (RFC 7540 §3.2).
+    upgraded: Option<Box<Http2>>,
 }
 
 /// One direction.
@@ -86,11 +87,17 @@ impl StreamParser for Http1 {
         let mut slice = Slice { bytes, mark, offset: connection.offset, acked: connection.acked, begins: true };
         self.half(from).sent = connection.offset + bytes.len() as u64;
         while !slice.bytes.is_empty() {
+            if let Some(http2) = &mut self.upgraded {
+                return http2.data(connection, from, slice.bytes, mark, context);
+            }
             slice = self.step(connection, from, slice, context);
         }
     }
 
     fn gap(&mut self, connection: &Connection, from: Peer, bytes: Option<u64>, mark: Mark, context: &mut Context<'_>) {
+        if let Some(http2) = &mut self.upgraded {
+            return http2.gap(connection, from, bytes, mark, context);
+        }
         let half = self.half(from);
         half.sent = connection.offset + bytes.unwrap_or(0);
         let skipped = match (&mut half.state, bytes) {
@@ -118,6 +125,9 @@ impl StreamParser for Http1 {
     }
 
     fn close(&mut self, connection: &Connection, from: Peer, close: Close, mark: Mark, context: &mut Context<'_>) {
+        if let Some(http2) = &mut self.upgraded {
+            return http2.close(connection, from, close, mark, context);
+        }
         match (close, from) {
             (Close::Fin, Peer::Client) => self.close_client(connection, mark, context),
             (Close::Fin, Peer::Server) => {
@@ -304,6 +314,11 @@ impl Http1 {
         }
         let first = begin.mark.unwrap_or(last);
         self.pairing.response(begin.offset, begin.acked, first, connection, context);
+        if status == 101 && has_token(&head.fields, "upgrade", "h2c") {
+            self.upgraded = self.pairing.take().pop_front().map(Http2::upgraded).map(Box::new);
+            (self.client.state, self.server.state) = (State::Done, State::Done);
+            return;
+        }
         let Some(open) = self.pairing.front() else { return };
         let (method, upgrades) = (open.method(), has_token(&head.fields, "upgrade", "websocket"));
         let length = response_length(status, method, &head.fields);
