@@ -61,8 +61,9 @@ impl LineReader for Cri {
         }
         let place = Place::line(self.input, number);
         let Some(l) = parse(line) else {
-            out.entry(None);
-            return out.problem(ProblemKind::BadLine, place, "no line of a CRI log: time, stream, F or P, message");
+            // something else was written into the file; an application's line is still one
+            out.problem(ProblemKind::BadLine, place, "no line of a CRI log: time, stream, F or P, message");
+            return self.interpreter.entry(line, &Origin::at(place), out);
         };
         let origin = Origin { when: l.when, stream: l.stream, ..Origin::at(place) };
         if l.partial {

@@ -67,8 +67,9 @@ impl LineReader for Docker {
         }
         let place = Place::line(self.input, number);
         let Ok(Line { log, stream, time, attrs }) = serde_json::from_slice(line) else {
-            out.entry(None);
-            return out.problem(ProblemKind::BadLine, place, "no line of Docker's json-file driver");
+            // something else was written into the file; an application's line is still one
+            out.problem(ProblemKind::BadLine, place, "no line of Docker's json-file driver");
+            return self.interpreter.entry(line, &Origin::at(place), out);
         };
         let unit = attrs.and_then(|a| a.service.or(a.tag));
         let when = container::when(time.as_bytes());

@@ -146,3 +146,31 @@ fn the_table_is_whole() {
         }
     }
 }
+
+#[test]
+fn a_proxys_lines_inside_another_log_are_the_proxys() {
+    let text = "Nov 29 19:38:38.362000 edge nginx[7]: 127.0.0.1 - - [29/Nov/2026:19:38:38 +0000] \"POST /mcp HTTP/1.1\" 404 62 \"-\" \"x\"\n\
+                Nov 29 19:38:39.362000 edge app[8]: 127.0.0.1 - - [29/Nov/2026:19:38:39 +0000] \"POST /mcp HTTP/1.1\" 404 62 \"-\" \"x\"\n\
+                Nov 29 19:38:40.362000 edge caddy[9]: {\"level\":\"info\",\"ts\":1795981120.3,\"logger\":\"http.log.access\",\"msg\":\"handled request\",\"request\":{\"remote_ip\":\"127.0.0.1\",\"remote_port\":\"5\",\"proto\":\"HTTP/1.1\",\"method\":\"POST\",\"host\":\"h\",\"uri\":\"/mcp\",\"headers\":{}},\"duration\":0.5,\"size\":3,\"status\":200,\"resp_headers\":{}}\n";
+    let format = FORMATS.iter().find(|f| f.name == "journal-short").unwrap();
+    let got = read_with(
+        format,
+        text,
+        &ReadOptions { year: Some(2026), tz: Some(chrono_tz::UTC), ..ReadOptions::default() },
+        None,
+    );
+    let seen: Vec<_> = got
+        .accesses()
+        .iter()
+        .map(|a| (a.vantage.unwrap(), a.status.unwrap(), a.end.unwrap().at.to_string(), a.start.is_some()))
+        .collect();
+    use crate::model::place::Vantage::{Proxy, Server};
+    assert_eq!(
+        seen,
+        [
+            (Proxy, 404, "2026-11-29T19:38:38.362000Z".to_owned(), false),
+            (Server, 404, "2026-11-29T19:38:39.362000Z".to_owned(), false),
+            (Proxy, 200, "2026-11-29T19:38:40.3Z".to_owned(), true),
+        ]
+    );
+}

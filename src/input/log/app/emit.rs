@@ -3,7 +3,8 @@
 use super::json_lines::Json;
 use super::phrase::Said;
 use super::{access, fields, systemd};
-use crate::input::log::RecordSink;
+use crate::input::detect::same_file;
+use crate::input::log::{LogContext, RecordSink};
 use crate::model::limits;
 use crate::model::place::{Place, Vantage};
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record, When};
@@ -152,12 +153,19 @@ fn cut(text: &str) -> &str {
 }
 
 /// Makes records, sharing the strings that repeat.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Emitter {
     names: FxHashMap<Box<str>, Arc<str>>,
+    vantage: Vantage,
 }
 
 impl Emitter {
+    /// For one input; applications are servers unless `--vantage` says otherwise.
+    pub fn new(context: &LogContext<'_>) -> Emitter {
+        let chosen = context.options.vantages.iter().rev().find(|(_, path)| same_file(path, context.name));
+        Emitter { names: FxHashMap::default(), vantage: chosen.map_or(Vantage::Server, |(v, _)| *v) }
+    }
+
     fn name(&mut self, s: &str) -> Arc<str> {
         if let Some(a) = self.names.get(s) {
             return a.clone();
@@ -180,7 +188,7 @@ impl Emitter {
     ) {
         let event = LogEvent {
             place: origin.place,
-            vantage: Vantage::Server,
+            vantage: self.vantage,
             when: origin.when,
             kind,
             session: said.session.map(|s| self.name(s)),
@@ -224,7 +232,7 @@ impl Emitter {
     ) {
         let record = AccessRecord {
             place: Some(origin.place),
-            vantage: Some(Vantage::Server),
+            vantage: Some(self.vantage),
             end: when,
             ..line.record(|s| self.name(s))
         };
@@ -238,7 +246,7 @@ impl Emitter {
                 origin.when.zip(json.duration_ns).map(|(w, d)| When { at: w.at.plus_ns(-d), error_ns: w.error_ns });
             let record = AccessRecord {
                 place: Some(origin.place),
-                vantage: Some(Vantage::Server),
+                vantage: Some(self.vantage),
                 start,
                 end: origin.when,
                 duration_ns: json.duration_ns,

@@ -12,13 +12,12 @@ pub(super) fn session(s: &str) -> Option<&str> {
         _ => (None, s),
     };
     // a line that was folded without a space may run on: `<32 hex>crashed`
-    let run = s.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(s.len());
+    let run = s.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'-').count();
     for len in [36, 32] {
-        let known = s.get(..len).is_some_and(|id| is_id_of(id, len));
-        if known
-            && s.get(len..run).is_some_and(|t| t.is_empty() || t.bytes().any(|b| b.is_ascii_lowercase() && b > b'f'))
-        {
-            return s.get(..len);
+        let Some(id) = s.get(..len).filter(|id| run >= len && is_id_of(id, len)) else { continue };
+        let tail = s.get(len..run).unwrap_or_default();
+        if tail.is_empty() || tail.bytes().any(|b| b.is_ascii_lowercase() && b > b'f') {
+            return Some(id);
         }
     }
     let end = s.find(|c: char| {

@@ -16,17 +16,18 @@ pub(in crate::input::log) enum Level {
 
 /// The level that a word names, in any of the usual spellings (upper or lower case).
 pub(in crate::input::log) fn level(word: &[u8]) -> Option<Level> {
-    if word.len() < 3 || word.len() > 11 {
-        return None;
-    }
-    const LOW: &[&[u8]] =
-        &[b"TRACE", b"DEBUG", b"INFO", b"WARN", b"WARNING", b"NOTICE", b"SUCCESS", b"INF", b"WRN", b"DBG", b"DBUG"];
-    const HIGH: &[&[u8]] = &[b"ERROR", b"CRITICAL", b"FATAL", b"SEVERE", b"FAIL", b"CRIT", b"ERR", b"EMERG", b"PANIC"];
-    if LOW.iter().any(|l| l.eq_ignore_ascii_case(word)) {
-        Some(Level::Low)
-    } else {
-        HIGH.iter().any(|l| l.eq_ignore_ascii_case(word)).then_some(Level::Error)
-    }
+    let mut upper = [0u8; 8];
+    let upper = upper.get_mut(..word.len())?;
+    upper.copy_from_slice(word);
+    upper.make_ascii_uppercase();
+    Some(match &*upper {
+        b"TRACE" | b"DEBUG" | b"INFO" | b"WARN" | b"WARNING" | b"NOTICE" | b"SUCCESS" | b"INF" | b"WRN" | b"DBG"
+        | b"DBUG" | b"TRCE" => Level::Low,
+        b"ERROR" | b"CRITICAL" | b"FATAL" | b"SEVERE" | b"FAIL" | b"CRIT" | b"ERR" | b"EMERG" | b"PANIC" => {
+            Level::Error
+        }
+        _ => return None,
+    })
 }
 
 /// A clock reading at the very start of `s`, of any layout but a bare month and day.

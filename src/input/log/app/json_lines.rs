@@ -60,6 +60,8 @@ pub(super) struct Json<'t> {
     pub duration_ns: Option<i64>,
     /// User agent.
     pub user_agent: Option<Cow<'t, str>>,
+    /// A proxy's access line (Caddy, Traefik, Envoy, nginx).
+    pub is_proxy: bool,
     /// FastMCP's `source`.
     pub source: Option<Cow<'t, str>>,
 }
@@ -151,6 +153,18 @@ fn member<'t>(json: &mut Json<'t>, key: &str, raw: &'t str, part: Part) {
             json.duration_ns = json.duration_ns.or_else(|| fields::duration(raw, 1e6));
         }
         (Part::Top, "source") => once(&mut json.source),
+        (Part::Top, "logger") => json.is_proxy |= raw.starts_with("\"http.log"),
+        (
+            Part::Top,
+            "RequestMethod"
+            | "DownstreamStatus"
+            | "upstream_addr"
+            | "upstream_status"
+            | "upstream_response_time"
+            | "upstream_cluster"
+            | "response_flags"
+            | "remote_addr",
+        ) => json.is_proxy = true,
         _ => {}
     }
 }

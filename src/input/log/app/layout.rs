@@ -51,7 +51,8 @@ pub(super) enum Mark {
 fn mark(own: bool, line: &str) -> Mark {
     if own {
         Mark::Own
-    } else if line.starts_with([' ', '\t']) || line.starts_with("Traceback (") {
+    } else if line.starts_with([' ', '\t', '\u{2502}', '\u{256d}', '\u{2570}']) || line.starts_with("Traceback (") {
+        // among them the boxes that FastMCP and Rich draw
         Mark::Continues
     } else if fits(line) {
         Mark::Fits

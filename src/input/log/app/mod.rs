@@ -28,11 +28,12 @@ pub use layout::{APPLICATION, DOTNET, ELIXIR, LOGBACK, LOGFMT, LOGURU, PYTHON, R
 pub use node::{CONSOLE as NODE_CONSOLE, MORGAN};
 pub use uvicorn::FORMAT as UVICORN;
 
+use super::layout::ProxyLines;
 use super::reading::{self, LocalClock};
-use super::{LogContext, RecordSink};
+use super::{LogContext, RecordSink, journal};
 use crate::model::limits;
 use crate::model::problem::ProblemKind;
-use crate::model::record::{LogEventKind, When};
+use crate::model::record::{LogEventKind, Record, When};
 use emit::{Emitter, Held};
 use fold::Fold;
 use phrase::{Anchor, Meaning, PHRASES, Said};
@@ -65,6 +66,7 @@ pub struct Interpreter {
     clock: LocalClock,
     emitter: Emitter,
     streams: Vec<Stream>,
+    proxies: ProxyLines,
 }
 
 impl Interpreter {
@@ -72,8 +74,9 @@ impl Interpreter {
     pub fn new(context: &LogContext<'_>) -> Interpreter {
         Interpreter {
             clock: LocalClock::new(context.options, context.modified_ns),
-            emitter: Emitter::default(),
+            emitter: Emitter::new(context),
             streams: Vec::new(),
+            proxies: ProxyLines::new(context),
         }
     }
 
@@ -82,12 +85,16 @@ impl Interpreter {
     pub fn entry(&mut self, message: &[u8], origin: &Origin<'_>, out: &mut dyn RecordSink) {
         let mut lines = message.split(|b| *b == b'\n');
         let first = plain(lines.next().unwrap_or_default());
-        let first = String::from_utf8_lossy(&first);
+        let first = utf8(&first);
         let json = if first.starts_with('{') { json_lines::parse(&first) } else { None };
         let when = self.when(&first, json.as_ref(), origin, out);
         out.entry(when);
         let origin = Origin { when, ..*origin };
-        let said = json.is_some_and(|json| self.emitter.json(json, &first, &origin, out));
+        let said = match json {
+            Some(json) if json.is_proxy && self.proxy(&first, &origin, out) => true,
+            Some(json) => self.emitter.json(json, &first, &origin, out),
+            None => false,
+        };
         if !said {
             self.line(&first, &origin, out);
         }
@@ -99,7 +106,7 @@ impl Interpreter {
     /// A further line of the entry before: no entry of its own.
     pub fn continuation(&mut self, line: &[u8], origin: &Origin<'_>, out: &mut dyn RecordSink) {
         let line = plain(line);
-        self.line(&String::from_utf8_lossy(&line), origin, out);
+        self.line(&utf8(&line), origin, out);
     }
 
     /// Is this line, in a file without containers, the rest of the entry before?
@@ -254,6 +261,9 @@ impl Interpreter {
             }
             return;
         }
+        if origin.unit.is_some_and(journal::is_proxy) && self.proxy(text, origin, out) {
+            return;
+        }
         match meaning(text) {
             Some(Found::Event(kind, said)) => self.emitter.event(kind, said, text, origin, out),
             Some(Found::Access(line)) => {
@@ -265,9 +275,35 @@ impl Interpreter {
                     self.emitter.unit(kind, text, origin, out);
                 }
             }
+            None if may_be_proxy(text) => drop(self.proxy(text, origin, out)),
             None => {}
         }
     }
+
+    /// A proxy's access or error line inside this log; `false` if it is none.
+    fn proxy(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> bool {
+        let Some(mut record) = self.proxies.read(text.as_bytes(), origin.place, out) else { return false };
+        // where the proxy wrote whole seconds, the container's time of its line is the better end
+        if let (Record::Access(access), Some(outer)) = (&mut record, origin.when)
+            && access.end.is_some_and(|end| end.error_ns >= COARSE_NS && outer.error_ns < COARSE_NS)
+        {
+            access.end = Some(outer);
+            let start = access.duration_ns.map(|d| When { at: outer.at.plus_ns(-d), error_ns: outer.error_ns });
+            access.start = access.start.and(start).or(access.start);
+        }
+        if let Record::Event(event) = &mut record {
+            event.when = origin.when.or(event.when);
+            event.pid = event.pid.or(origin.pid);
+        }
+        out.record(record);
+        true
+    }
+}
+
+/// Could a message that no application is known for be a proxy's?
+fn may_be_proxy(text: &str) -> bool {
+    let has = |needle: &str| memchr::memmem::find(text.as_bytes(), needle.as_bytes()).is_some();
+    has(" HTTP/") || has(" upstream")
 }
 
 /// What a message was found to mean.
@@ -353,6 +389,11 @@ fn refine(outer: When, inner: When) -> When {
     let fits = (apart - zone).abs() <= outer.error_ns + inner.error_ns + reading::SECOND_NS / 4;
     let finer = inner.error_ns < outer.error_ns;
     if fits && finer { When { at: inner.at.plus_ns(zone), error_ns: inner.error_ns } } else { outer }
+}
+
+/// Bytes as text, what is no UTF-8 replaced.
+fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// A line without ANSI escape sequences (ECMA-48 CSI and OSC), trailing white space and CR.

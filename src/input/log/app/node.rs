@@ -3,7 +3,7 @@
 use super::mcp_messages::plain;
 use super::phrase::{Phrase, Said};
 use super::{layout, reader};
-use crate::input::log::{Format, Reader};
+use crate::input::log::{Format, Grade, Reader};
 use crate::model::place::Vantage;
 use crate::model::record::LogEventKind as K;
 
@@ -37,7 +37,11 @@ pub static CONSOLE: Format = Format {
         "MCP Streamable HTTP Server listening on port 9311\nSession initialized with ID: ab9f644e-23dc-4cf6-8440-c1e6f5ad9cea\n2026-11-29T21:09:10.241Z [tools] fast_echo tag=before-0\nShutting down server...",
         "Session initialized with ID: 493bd65f-502b-4ddb-8ebd-2b9b1db7447d\n127.0.0.1 - - [29/Nov/2026:19:55:19 +0000] \"POST /mcp HTTP/1.1\" 200 182 \"-\" \"-\"",
     ],
-    grade: |bytes| layout::grade(bytes, layout::is_node),
+    grade: |bytes| match layout::grade(bytes, layout::is_node) {
+        // combined lines are a proxy's unless a server speaks between them
+        Grade::Likely if memchr::memmem::find(bytes, b"] \"POST /").is_some() => Grade::Certain,
+        grade => grade,
+    },
     reader: Reader::Lines(reader::new),
 };
 

@@ -24,7 +24,7 @@ pub(in crate::input::log) fn new(context: &LogContext<'_>) -> Box<dyn LineReader
 impl LineReader for Lines {
     fn line(&mut self, line: &[u8], number: u64, out: &mut dyn RecordSink) {
         let text = super::plain(line);
-        let text = String::from_utf8_lossy(&text);
+        let text = super::utf8(&text);
         if text.is_empty() {
             return;
         }

@@ -2,7 +2,7 @@
 //! The lines carry no time of their own; `Started server process` is the process's birth.
 
 use super::mcp_messages::plain;
-use super::phrase::Phrase;
+use super::phrase::{Phrase, Said};
 use super::{layout, reader};
 use crate::input::log::{Format, Reader};
 use crate::model::place::Vantage;
@@ -12,7 +12,7 @@ use crate::model::record::LogEventKind as K;
 pub(super) static PHRASES: &[Phrase] = &[
     Phrase::start("Started server process [", K::ServerStarted, plain),
     Phrase::start("Application startup complete.", K::ServerStarted, plain),
-    Phrase::start("Shutting down", K::ServerStopping, plain),
+    Phrase::start("Shutting down", K::ServerStopping, alone),
     Phrase::start("Waiting for connections to close.", K::ServerStopping, plain),
     Phrase::start("Waiting for background tasks to complete.", K::ServerStopping, plain),
     Phrase::start("Finished server process [", K::ServerStopped, plain),
@@ -21,6 +21,11 @@ pub(super) static PHRASES: &[Phrase] = &[
     Phrase::start("Application startup failed.", K::Error, plain),
     Phrase::start("[Errno 98]", K::Error, plain),
 ];
+
+/// The words and nothing more: much is shut down beside the server.
+fn alone(text: &str, _: usize, end: usize) -> Option<Said<'_>> {
+    text.get(end..)?.trim_matches(['.', ' ', '\u{2026}']).is_empty().then(Said::default)
+}
 
 /// Plain uvicorn output.
 pub static FORMAT: Format = Format {
