@@ -8,6 +8,7 @@ use crosswire::input::capture::{CaptureKind, CaptureReader};
 use crosswire::input::log::{Format, LogContext, Reader, RecordSink};
 use crosswire::input::recorded::RecordedKind;
 use crosswire::input::{client, log};
+use crosswire::mcp;
 use crosswire::model::exchange::{Event, Exchange, ExchangeSink, Mark, Peer};
 use crosswire::model::options::ReadOptions;
 use crosswire::model::place::Place;
@@ -15,7 +16,7 @@ use crosswire::model::problem::{ProblemKind, Problems};
 use crosswire::model::record::{Record, When};
 use crosswire::model::time::Time;
 use crosswire::wire::sse::SseParser;
-use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, packet, recorded};
+use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, packet, recorded, tls};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,10 +30,13 @@ pub const TARGETS: &[Target] = &[
     ("client_logs", client_logs),
     ("hpack", hpack),
     ("http", http),
+    ("journal", journal),
+    ("jsonrpc", jsonrpc),
     ("log_lines", log_lines),
     ("recorded", recorded),
     ("sse", sse),
     ("tcp", tcp),
+    ("tls", tls),
 ];
 
 /// pcap and pcapng files, and the packets in them up to HTTP exchanges.
@@ -70,9 +74,33 @@ pub fn client_logs(data: &[u8]) {
     client::FORMATS.iter().for_each(|format| read_log(format, data));
 }
 
-/// Logs of proxies, servers, journals and containers, by every format.
+/// Logs of proxies, servers and containers, by every format but those of journals.
 pub fn log_lines(data: &[u8]) {
-    log::FORMATS.iter().for_each(|format| read_log(format, data));
+    log::FORMATS.iter().filter(|f| !f.name.starts_with("journal")).for_each(|format| read_log(format, data));
+}
+
+/// Journal files, and every form in which journalctl prints them.
+pub fn journal(data: &[u8]) {
+    log::FORMATS.iter().filter(|f| f.name.starts_with("journal")).for_each(|format| read_log(format, data));
+}
+
+/// JSON-RPC payloads, and what is learnt from arguments and results.
+pub fn jsonrpc(data: &[u8]) {
+    let payload = mcp::jsonrpc::parse(data);
+    if serde_json::from_slice::<serde_json::Value>(data).is_ok() {
+        assert!(!matches!(payload, mcp::jsonrpc::Payload::Invalid), "JSON that is not taken for JSON");
+    }
+    let values = mcp::content::ArgumentValues::of(data);
+    assert!(values.0.len() <= crosswire::model::limits::ARGUMENT_VALUES);
+    let mut shapes = mcp::shape::Shapes::default();
+    let shape = shapes.of(data);
+    assert_eq!(shape, shapes.of(data));
+    let _ = mcp::jsonrpc::id(data);
+}
+
+/// TLS records and handshakes.
+pub fn tls(data: &[u8]) {
+    tls::fuzz(data);
 }
 
 fn read_log(format: &Format, data: &[u8]) {

@@ -50,10 +50,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     // A format carries its own seeds.
     let formats = match target {
         "client_logs" => client::FORMATS,
-        "log_lines" => log::FORMATS,
+        "log_lines" | "journal" => log::FORMATS,
         _ => &[],
     };
-    seeds.extend(formats.iter().flat_map(|f| f.samples).map(|s| s.as_bytes().to_vec()));
+    let formats = formats.iter().filter(|f| f.name.starts_with("journal") == (target == "journal"));
+    seeds.extend(formats.flat_map(|f| f.samples).map(|s| s.as_bytes().to_vec()));
     seeds
 }
 

@@ -74,7 +74,7 @@ const YEARS: std::ops::RangeInclusive<i64> = 1970..=2261;
 fn number(bytes: &[u8]) -> Option<i64> {
     let mut n = 0i64;
     for b in bytes {
-        n = n * 10 + i64::from(digit(*b)?);
+        n = n.checked_mul(10)?.checked_add(i64::from(digit(*b)?))?;
     }
     Some(n)
 }
