@@ -146,6 +146,7 @@ fn one_call_can_be_shown() {
     let text = printed(&["show", COLLISION, "--call", victim]);
     assert!(text.starts_with("entity_update id 3"), "{text}");
     assert!(text.contains("\"name\": \"entity_update\""), "{text}");
+    assert!(text.contains("content-type: application/json") && text.contains("POST /mcp"), "{text}");
     let call = json(&["show", COLLISION, "--call", victim, "--format", "json"]);
     assert_eq!(call["calls"][0]["key"], victim);
     assert_eq!(status(&["show", COLLISION, "--call", "c999"]), 2);

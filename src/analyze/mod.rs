@@ -19,7 +19,7 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     let (sources, errors) = expand(inputs);
     let mut gathered = read::Gathered::default();
     gathered.troubles.extend(errors.iter().map(ToString::to_string));
-    read::read(sources, read, &mut gathered);
+    read::read(sources, read, options, &mut gathered);
     let read::Gathered { inputs, tracked, troubles, .. } = gathered;
     let mut world = World::new(tracked, read.client_timeout_ns);
     world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();

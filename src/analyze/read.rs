@@ -7,7 +7,7 @@ use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::mcp::{Tracked, Tracker};
 use crate::model::limits::LINE_BYTES;
-use crate::model::options::ReadOptions;
+use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::{Record, When};
@@ -30,7 +30,7 @@ pub struct Gathered {
 }
 
 /// Reads all sources.
-pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
+pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, out: &mut Gathered) {
     let mut captures = vec![];
     let mut recordings = vec![];
     let several = sources.len() > 1;
@@ -71,6 +71,7 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, out: &mut Gathered) {
         }
     }
     let mut tracker = Tracker::default();
+    tracker.keep_heads = keep.details;
     read_captures(captures, &mut tracker, out);
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();

@@ -5,13 +5,13 @@ use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
 use crate::join::conversations::conversations;
 use crate::join::groups::GroupKey;
-use crate::mcp::visit::{Sha256, Visit};
+use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
 use crate::model::place::Side;
 use crate::model::report::{
-    Bodies, Call, Channel, Delivered, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Session, SessionEnd,
-    Sighting, Summary,
+    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Session,
+    SessionEnd, Sighting, Summary,
 };
 use crate::rules::claim::Checked;
 use rustc_hash::FxHashMap;
@@ -57,7 +57,6 @@ pub fn report(
         findings: checked.findings,
         exchanges,
         troubles,
-        ..Report::default()
     }
 }
 
@@ -126,14 +125,14 @@ fn call(world: &World, joint: &JointCall, options: &AnalyzeOptions) -> Call {
         outcome,
         delivered,
         client_saw: None,
-        sightings: joint.hops.iter().filter_map(|c| sighting(world, *c)).collect(),
+        sightings: joint.hops.iter().filter_map(|c| sighting(world, *c, options)).collect(),
         bodies: options
             .bodies
             .then(|| Bodies { request: rpc.and_then(|r| text(&r.body)), reply: reply.and_then(|r| text(&r.body)) }),
     }
 }
 
-fn sighting(world: &World, c: HopCallId) -> Option<Sighting> {
+fn sighting(world: &World, c: HopCallId, options: &AnalyzeOptions) -> Option<Sighting> {
     let (hop, visit) = (world.hop_call(c)?, world.visit_of(c)?);
     let rpc: &Rpc = world.rpc_of(c)?;
     let own = hop.answer.map(|a| (a.at, a.channel)).or_else(|| hop.foreign.first().map(|r| (*r, Channel::PostSse)));
@@ -145,8 +144,25 @@ fn sighting(world: &World, c: HopCallId) -> Option<Sighting> {
         reply_sha256: reply.map(|r| hex(&r.sha256)),
         reply_at: reply.map(|r| r.last.at),
         request_sha256: Some(hex(&rpc.sha256)),
+        detail: options.details.then(|| Box::new(detail(visit, rpc, reply))),
         ..visited(visit)
     })
+}
+
+/// Everything that a visit shows of a call.
+fn detail(visit: &Visit, rpc: &Rpc, reply: Option<&Reply>) -> Detail {
+    let text = |b: &Option<Arc<[u8]>>| b.as_ref().map(|b| String::from_utf8_lossy(b).into_owned());
+    let heads = visit.heads.as_deref();
+    let line = |method: &Arc<str>| format!("{method} {}", visit.target.as_deref().unwrap_or(""));
+    Detail {
+        request_line: visit.method.as_ref().map(line),
+        request_headers: heads.map(|h| h.request.clone()).unwrap_or_default(),
+        request: text(&rpc.body),
+        status_line: visit.status.map(|s| format!("status {s}")),
+        response_headers: heads.map(|h| h.response.clone()).unwrap_or_default(),
+        reply: reply.and_then(|r| text(&r.body)).or_else(|| visit.error_text.as_deref().map(str::to_string)),
+        record: visit.comment.as_deref().map(str::to_string),
+    }
 }
 
 /// What a visit alone says.

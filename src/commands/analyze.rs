@@ -51,22 +51,21 @@ fn report_format(name: &str) -> Result<&'static Renderer, String> {
 impl Analyze {
     fn run(self) -> anyhow::Result<u8> {
         let keep = AnalyzeOptions { bodies: self.output.bodies, ..self.read.analyze_options() };
-        let report = read(&self.read, &self.filter, &self.output, &keep)?;
+        let report = read(&self.read, &self.filter, &keep)?;
         let options = self.output.render_options();
         let Some(render) = self.format.report else { return Ok(TROUBLE) };
+        // Text on standard output says itself what could not be read.
+        if !self.output.quiet && (self.format.name != "text" || self.output.output.is_some()) {
+            warn(&report);
+        }
         self.output.write(&self.read.inputs, |out| render(&View::new(&report), &options, out))?;
         Ok(status(&report, &self.status))
     }
 }
 
-/// Reads and analyses the inputs and takes out what is not wanted. Says on standard error what
-/// could not be read.
-pub(super) fn read(
-    read: &ReadArgs,
-    filter: &FilterArgs,
-    output: &OutputArgs,
-    keep: &AnalyzeOptions,
-) -> anyhow::Result<Report> {
+/// Reads and analyses the inputs and takes out what is not wanted. Says on standard error which
+/// inputs could not be read at all.
+pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions) -> anyhow::Result<Report> {
     let baseline = filter.baseline.as_ref().map(|path| {
         let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
@@ -74,9 +73,6 @@ pub(super) fn read(
     let baseline = baseline.transpose()?;
     let mut report = analyze::run(&read.inputs, &read.read_options()?, keep)?;
     report.troubles.iter().for_each(|trouble| complain(trouble));
-    if !output.quiet {
-        warn(&report);
-    }
     filter.filter().apply(&mut report);
     if let Some(baseline) = baseline {
         baseline.apply(&mut report);
@@ -85,7 +81,7 @@ pub(super) fn read(
 }
 
 /// One line on standard error for each input with problems.
-fn warn(report: &Report) {
+pub(super) fn warn(report: &Report) {
     for input in report.inputs.iter().filter(|i| !i.problems.is_empty()) {
         let kinds: Vec<String> = input.problems.iter().map(|p| format!("{} ×{}", p.kind.name(), p.count)).collect();
         complain(&format!("{}: read with problems: {}", input.name, kinds.join(", ")));

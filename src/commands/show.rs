@@ -38,7 +38,10 @@ struct Show {
 impl Show {
     fn run(self) -> anyhow::Result<u8> {
         let keep = AnalyzeOptions { bodies: true, details: true, ..self.read.analyze_options() };
-        let report = analyze::read(&self.read, &self.filter, &self.output, &keep)?;
+        let report = analyze::read(&self.read, &self.filter, &keep)?;
+        if !self.output.quiet {
+            analyze::warn(&report);
+        }
         let calls = self.calls(&report)?;
         let view = View::new(&report);
         let options = self.output.render_options();

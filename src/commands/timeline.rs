@@ -54,7 +54,10 @@ fn timeline_format(name: &str) -> Result<&'static Renderer, String> {
 impl Timeline {
     fn run(self) -> anyhow::Result<u8> {
         let keep = AnalyzeOptions { exchanges: true, bodies: self.output.bodies, ..self.read.analyze_options() };
-        let report = analyze::read(&self.read, &self.filter, &self.output, &keep)?;
+        let report = analyze::read(&self.read, &self.filter, &keep)?;
+        if !self.output.quiet {
+            analyze::warn(&report);
+        }
         let mut options = self.output.render_options();
         options.around = self.around.as_deref().map(|text| around(text, &report)).transpose()?;
         let Some(render) = self.format.timeline else { return Ok(TROUBLE) };

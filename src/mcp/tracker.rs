@@ -4,7 +4,7 @@ use super::content::{ArgumentValues, fingerprint};
 use super::jsonrpc::{self, Kind, Payload};
 use super::scan;
 use super::shape::Shapes;
-use super::visit::{Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
+use super::visit::{Heads, Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
 use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
 use crate::model::id::SessionId;
 use crate::model::place::{InputId, Place, Vantage};
@@ -35,6 +35,8 @@ pub struct Tracked {
 /// Makes visits of exchanges.
 #[derive(Debug, Default)]
 pub struct Tracker {
+    /// Keep all header fields of every exchange.
+    pub keep_heads: bool,
     open: FxHashMap<ExchangeId, Visit>,
     tracked: Tracked,
 }
@@ -164,6 +166,12 @@ impl ExchangeSink for Tracker {
             Event::End => {
                 let mut visit = self.open.remove(&exchange.id).unwrap_or_else(|| blank(exchange, Vantage::Wire));
                 take_end(&mut visit, exchange);
+                if self.keep_heads {
+                    visit.heads = Some(Box::new(Heads {
+                        request: exchange.request.as_ref().map(|r| r.headers.clone()).unwrap_or_default(),
+                        response: exchange.response.as_ref().map(|r| r.headers.clone()).unwrap_or_default(),
+                    }));
+                }
                 self.tracked.visits.push(visit);
             }
         }
@@ -234,6 +242,7 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
         handshake: None,
         forwarded: FORWARDED.iter().any(|name| exchange.request_header(name).is_some()),
         tools: vec![],
+        heads: None,
     };
     if response.is_some() {
         take_head(&mut visit, exchange);

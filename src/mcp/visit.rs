@@ -190,6 +190,17 @@ pub struct Visit {
     pub forwarded: bool,
     /// Tools with their output schemas, from `tools/list`.
     pub tools: Vec<Tool>,
+    /// All header fields, only where they are asked for.
+    pub heads: Option<Box<Heads>>,
+}
+
+/// The header fields of an exchange in order.
+#[derive(Clone, Debug, Default)]
+pub struct Heads {
+    /// Of the request.
+    pub request: Vec<(Arc<str>, Arc<str>)>,
+    /// Of the response.
+    pub response: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// What `initialize` (or `_meta`) says of both ends.

@@ -11,27 +11,33 @@ use crate::model::report::{Finding, InputInfo, Outcome, Report, Severity};
 pub fn coverage_line(report: &Report) -> String {
     let s = &report.summary;
     let mut out = format!("{} in {}", counted(s.calls, "call"), counted(s.sessions, "session"));
-    let no_keys = report.inputs.iter().any(|i| i.problems.count(ProblemKind::NoKeys) > 0);
-    if s.tls_connections > 0 {
-        let of = counted(s.tls_connections, "TLS connection");
+    let no_keys = without_keys(report);
+    let connections = s.tls_connections.max(no_keys);
+    if connections > 0 {
+        let of = counted(connections, "TLS connection");
         out.push_str(&format!("; {} of {of} readable", grouped(s.tls_readable)));
-        if s.tls_readable < s.tls_connections && no_keys {
+        if s.tls_readable < connections && no_keys > 0 {
             out.push_str(": no keys");
         }
     }
-    let problems: u64 = report.inputs.iter().map(|i| problems_beside_keys(i, s.tls_connections > 0)).sum();
+    let problems: u64 = report.inputs.iter().map(|i| problems_beside_keys(i, connections > 0)).sum();
     let whole = report.inputs.iter().filter(|i| i.problems.is_empty()).count();
     let inputs = report.inputs.len() as u64;
     if problems > 0 {
         out.push_str(&format!("; {} of {} read without problems", whole, counted(inputs, "input")));
         out.push_str(&format!(", {} counted", counted(problems, "problem")));
-    } else if s.tls_connections == 0 || whole as u64 == inputs {
+    } else if connections == 0 || whole as u64 == inputs {
         out.push_str(&format!("; {} read in full", counted(inputs, "input")));
     }
     if !report.troubles.is_empty() {
         out.push_str(&format!("; {} not read", counted(report.troubles.len() as u64, "input")));
     }
     out
+}
+
+/// TLS connections that could not be read for want of keys.
+fn without_keys(report: &Report) -> u64 {
+    report.inputs.iter().map(|i| i.problems.count(ProblemKind::NoKeys)).sum()
 }
 
 /// Problems of an input, without the missing keys that the TLS part of the line already says.
@@ -110,7 +116,7 @@ pub fn coverage_percent(report: &Report) -> f64 {
     }
     let seen = report.calls.iter().filter(|c| c.outcome != Outcome::Unobserved).count();
     let calls = seen as f64 * 100.0 / report.calls.len() as f64;
-    match s.tls_connections {
+    match s.tls_connections.max(without_keys(report)) {
         0 => calls,
         n => calls.min(s.tls_readable as f64 * 100.0 / n as f64),
     }
