@@ -1,7 +1,7 @@
 //! What an input is: by magic number where there is one, else by what its first lines look like.
 
 use super::capture::CaptureKind;
-use super::log::{Format, Grade};
+use super::log::{Format, Grade, described, format_string};
 use super::open::InputError;
 use super::recorded::RecordedKind;
 use super::{client, log};
@@ -37,18 +37,34 @@ impl std::fmt::Debug for Detected {
 
 /// Tells what an input called `name` is that begins with the plain bytes `head`.
 ///
-/// `--input-format NAME:PATH` decides before `--input-format NAME`, and both before the bytes.
+/// `--input-format NAME:PATH` decides before `--input-format NAME`, and both before the bytes. A
+/// NAME may be one that `--log-format NAME=STRING` defines; a bare `--log-format STRING` is for
+/// every log whose own format is not certain, as far as it reads any of the first lines.
 ///
 /// # Errors
-/// [`InputError::NoSuchFormat`] where these options name a format that does not exist.
+/// [`InputError::NoSuchFormat`] where these options name a format that does not exist,
+/// [`InputError::LogFormat`] where a format string cannot be compiled.
 pub fn detect(name: &str, head: &[u8], options: &ReadOptions) -> Result<Detected, InputError> {
     if head.is_empty() {
         return Ok(Detected::Empty);
     }
     let bound = options.input_formats.iter().find(|(_, path)| same_file(path, name)).map(|(format, _)| format);
-    match bound.or(options.input_format.as_ref()) {
-        Some(format) => named(format).ok_or_else(|| InputError::NoSuchFormat { format: format.clone() }),
-        None => Ok(by_content(head)),
+    if let Some(string) = described::bound(name, options) {
+        format_string::compile(string)?;
+        return Ok(Detected::Log(&described::FORMAT, Grade::Certain));
+    }
+    if let Some(format) = bound.or(options.input_format.as_ref()) {
+        return named(format).ok_or_else(|| InputError::NoSuchFormat { format: format.clone() });
+    }
+    let found = by_content(head);
+    let own = match found {
+        Detected::Log(_, grade) => grade,
+        Detected::Unknown => Grade::No,
+        Detected::Capture(_) | Detected::Recorded(_) | Detected::Empty => return Ok(found),
+    };
+    match described::holds(head, own, options)? {
+        true => Ok(Detected::Log(&described::FORMAT, Grade::Certain)),
+        false => Ok(found),
     }
 }
 

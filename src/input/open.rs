@@ -50,6 +50,9 @@ pub enum InputError {
         /// As given.
         format: String,
     },
+    /// `--log-format` gives a string that cannot be compiled.
+    #[error("--log-format: {0}")]
+    LogFormat(#[from] super::log::format_string::FormatError),
 }
 
 impl InputError {

@@ -244,3 +244,29 @@ fn a_line_made_to_be_slow_is_given_up() {
     assert!(began.elapsed().as_secs() < 5);
     assert_eq!(out.faults().len(), 1);
 }
+
+#[test]
+fn a_format_is_for_the_logs_that_it_fits() {
+    use crate::input::detect::{Detected, detect};
+    let text = b"2026-11-29T19:38:38+00:00 127.0.0.1:1 \"POST /mcp HTTP/1.1\" 200 362 sid=- rid=a ut=- 0.1\n";
+    let name_of = |name: &str, head: &[u8], options: &ReadOptions| match detect(name, head, options).unwrap() {
+        Detected::Log(format, _) => format.name.to_owned(),
+        other => format!("{other:?}"),
+    };
+    let options = ReadOptions { log_format: Some(TEXT.into()), ..ReadOptions::default() };
+    assert_eq!(name_of("a", text, &options), "log-format");
+    assert_eq!(name_of("a", text, &ReadOptions::default()), "access-line");
+    let haproxy = super::FORMATS.iter().find(|f| f.name == "haproxy").unwrap().samples[0];
+    assert_eq!(name_of("a", haproxy.as_bytes(), &options), "haproxy");
+    let combined = super::FORMATS.iter().find(|f| f.name == "nginx-combined").unwrap().samples[0];
+    assert_eq!(name_of("a", combined.as_bytes(), &options), "nginx-combined");
+    let bound = ReadOptions {
+        log_formats: vec![("mine".into(), TEXT.into())],
+        input_formats: vec![("mine".into(), "b".into())],
+        ..ReadOptions::default()
+    };
+    assert_eq!(name_of("b", b"anything at all\n", &bound), "log-format");
+    assert_eq!(name_of("a", text, &bound), "access-line");
+    let bad = ReadOptions { log_format: Some("$a ${b".into()), ..ReadOptions::default() };
+    assert!(detect("a", text, &bad).unwrap_err().to_string().starts_with("--log-format: "));
+}

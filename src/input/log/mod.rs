@@ -18,6 +18,7 @@ mod compose;
 mod condensed;
 mod container;
 mod cri;
+pub mod described;
 mod docker;
 mod envoy;
 mod escape;
