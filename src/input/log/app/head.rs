@@ -92,7 +92,8 @@ pub(in crate::input::log) fn is_head(prefix: &[u8]) -> bool {
         if bare.iter().all(u8::is_ascii_digit) || is_name(bare) {
             names += 1;
             // loggers have dots and colons; words in a row are prose
-            words += u32::from(word.iter().all(u8::is_ascii_alphabetic));
+            let letters = bare.iter().all(u8::is_ascii_alphabetic);
+            words += u32::from(letters && (words > 0 || bare == word));
             continue;
         }
         return false;

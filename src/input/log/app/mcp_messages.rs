@@ -39,6 +39,7 @@ pub(super) static PHRASES: &[Phrase] = &[
     Phrase::start("Failed to send response: ", K::ReplyDropped, dropped),
     Phrase::start("Failed to send response", K::ReplyDropped, plain),
     Phrase::anywhere("Received a response for an unknown message ID: ", K::UnknownReply, unknown_reply),
+    Phrase::anywhere("Received response with an unknown request ID: ", K::UnknownReply, unknown_reply),
     // rmcp
     Phrase::start("create new session ", K::SessionCreated, session_field),
     Phrase::start("close session ", K::SessionEnded, session_field),

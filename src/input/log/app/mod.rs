@@ -17,6 +17,8 @@ mod node;
 mod phrase;
 mod reader;
 mod systemd;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod traceback;
 mod uvicorn;

@@ -17,6 +17,7 @@ pub(super) static PHRASES: &[Phrase] = &[
     Phrase::start("Waiting for background tasks to complete.", K::ServerStopping, plain),
     Phrase::start("Finished server process [", K::ServerStopped, plain),
     Phrase::start("ASGI callable returned without completing response.", K::ReplyDropped, plain),
+    Phrase::start("ASGI callable returned without starting response.", K::ReplyDropped, plain),
     Phrase::start("Exception in ASGI application", K::Error, plain),
     Phrase::start("Application startup failed.", K::Error, plain),
     Phrase::start("[Errno 98]", K::Error, plain),
