@@ -141,11 +141,11 @@ impl World {
         }
     }
 
-    /// Is it known that the call had no reply up to its end, so that "in flight" is no guess?
+    /// Is it known that the call was open, so that "in flight" is no guess? A stream that goes on
+    /// has not been answered yet, even if some of its bytes are missing: servers end it with the reply.
     fn is_seen_open(&self, c: HopCallId) -> bool {
         let answered = self.replied(c).is_some();
-        answered
-            || self.visit_of(c).is_some_and(|v| !v.response_gap && !v.one_direction && v.status.is_none_or(|s| s < 400))
+        answered || self.visit_of(c).is_some_and(|v| !v.one_direction && v.status.is_none_or(|s| s < 400))
     }
 
     fn put_together(&mut self) {

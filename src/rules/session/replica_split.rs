@@ -29,7 +29,7 @@ What to do: route by `Mcp-Session-Id` (a hash of the header), or run the servers
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     for s in refused_sessions(world) {
-        let Standing::Alternates { refused, answered, .. } = s.standing else { continue };
+        let Standing::Alternates { refused, answered } = s.standing else { continue };
         let (Some(bad), Some(good)) = (world.visits.get(refused as usize), world.visits.get(answered as usize)) else {
             continue;
         };

@@ -2,7 +2,7 @@
 
 use crate::join::World;
 use crate::model::place::Hop;
-use crate::model::report::Severity;
+use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_request, call_name};
 
@@ -40,6 +40,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let (first, second) = (call_name(world, a), call_name(world, b));
         claims.claim(Claim {
             severity: Severity::Low,
+            confidence: if x.response_gap { Confidence::Probable } else { Confidence::Certain },
             fault: vec![Hop::Client],
             session: world.session_of(later),
             at: Some(b.asked),

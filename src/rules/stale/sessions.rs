@@ -18,8 +18,6 @@ pub enum Standing {
         refused: u32,
         /// The answer after it.
         answered: u32,
-        /// How many refusals came after the last answer; it may be gone since then.
-        trailing: usize,
     },
 }
 
@@ -41,11 +39,29 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The session as it stands after its last answer, if it was refused since.
-    pub fn trailing(&self) -> Option<Refused> {
-        let Standing::Alternates { trailing: n @ 1.., .. } = self.standing else { return None };
-        let refusals = self.refusals.get(self.refusals.len().saturating_sub(n)..)?.to_vec();
-        Some(Refused { refusals, was_known: true, ..self.clone() })
+    /// The runs of refusals between answers, each as if the session had been refused only then; the
+    /// last one is true where nothing was answered after it.
+    pub fn runs(&self, world: &World) -> Vec<(Refused, bool)> {
+        if self.standing == Standing::Gone {
+            return vec![(self.clone(), true)];
+        }
+        let (mut out, mut run): (Vec<(Refused, bool)>, Vec<u32>) = (vec![], vec![]);
+        let mut close = |run: &mut Vec<u32>, last: bool| {
+            if !run.is_empty() {
+                let known = self.was_known || !out.is_empty();
+                out.push((Refused { refusals: std::mem::take(run), was_known: known, ..self.clone() }, last));
+            }
+        };
+        for v in &self.visits {
+            let answered = world.visits.get(*v as usize).is_some_and(|x| is_answered(x) && !x.is_get());
+            if self.refusals.contains(v) {
+                run.push(*v);
+            } else if answered {
+                close(&mut run, false);
+            }
+        }
+        close(&mut run, true);
+        out
     }
 
     /// Calls of its refusals.
@@ -87,7 +103,7 @@ pub fn first_refusal(world: &World, r: &Refused) -> Option<Time> {
 
 fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refused> {
     let get = |v: u32| world.visits.get(v as usize);
-    let ok = |v: &Visit| v.status.is_some_and(|s| (200..300).contains(&s)) && refusal(v).is_none();
+    let ok = is_answered;
     let first_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).map(answered_at).min();
     // A 404 on a path where the session never was is about the path.
     let paths: Vec<&str> = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).filter_map(Visit::path).collect();
@@ -108,12 +124,8 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     let opened = answered_at(get(first)?);
     // An answer to a request that was sent after a refusal had come back.
     let back = visits.iter().copied().find(|v| get(*v).is_some_and(|x| ok(x) && !x.is_get() && x.asked > opened));
-    let last_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v) && !v.is_get()).map(|v| v.asked).max();
-    let trailing = refusals.iter().filter_map(|v| get(*v)).filter(|v| last_ok.is_none_or(|t| v.asked > t)).count();
     let standing = match back {
-        Some(answered) if !is_reinitialised(get(answered)?) => {
-            Standing::Alternates { refused: first, answered, trailing }
-        }
+        Some(answered) if !is_reinitialised(get(answered)?) => Standing::Alternates { refused: first, answered },
         _ => Standing::Gone,
     };
     let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status == Some(404));
@@ -125,6 +137,11 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         standing,
         right_status,
     })
+}
+
+/// Was the request answered with success?
+fn is_answered(visit: &Visit) -> bool {
+    visit.status.is_some_and(|s| (200..300).contains(&s)) && refusal(visit).is_none()
 }
 
 /// A server may take an `initialize` under an old id and give it out again.

@@ -29,31 +29,29 @@ pub struct Story {
     pub window: Option<Window>,
     /// Address or user agent of the new handshake differ from the old one's.
     pub stranger: bool,
+    /// Nothing was answered on the session after these refusals.
+    pub last: bool,
 }
 
 /// The stories of all sessions that were refused for good.
 pub fn stories(world: &World) -> Vec<Story> {
-    // A session that replicas answered by turns counts as gone where its client starts anew.
-    let all = refused_sessions(world);
-    let refused: Vec<Refused> =
-        all.into_iter().filter_map(|r| if r.standing == Standing::Gone { Some(r) } else { r.trailing() }).collect();
+    // A session that replicas answer by turns counts as gone where its client starts anew at once.
+    let (refused, last): (Vec<Refused>, Vec<bool>) = refused_sessions(world).iter().flat_map(|r| r.runs(world)).unzip();
     let pairs = pair(world, &refused);
-    let died = refused.len();
-    refused
-        .into_iter()
-        .enumerate()
-        .map(|(i, r)| {
-            let alternated = r.standing != Standing::Gone;
-            let initialize = pairs.get(&i).copied().filter(|(_, rank)| !alternated || *rank <= 1);
-            let window = initialize.and_then(|(v, _)| window(world, &r, v, died));
-            Story {
-                stranger: initialize.is_some_and(|(_, s)| s > 2),
-                initialize: initialize.map(|(v, _)| v),
-                window,
-                refused: r,
-            }
-        })
-        .collect()
+    let died = refused.iter().filter(|r| r.standing == Standing::Gone).count();
+    let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
+        let alternates = r.standing != Standing::Gone;
+        let initialize = pairs.get(&i).copied().filter(|(_, rank)| !alternates || *rank == 0 || last && *rank == 1);
+        let window = initialize.and_then(|(v, _)| window(world, &r, v, died));
+        Story {
+            stranger: initialize.is_some_and(|(_, s)| s > 2),
+            initialize: initialize.map(|(v, _)| v),
+            window,
+            refused: r,
+            last,
+        }
+    });
+    stories.filter(|s| s.last || s.window.is_some()).collect()
 }
 
 /// Gives each refused session the `initialize` that fits best: one each, nearest identity first.
@@ -238,6 +236,9 @@ fn cause(world: &World, r: &Refused, died: usize) -> Cause {
         .any(|v| v.is_delete() && v.status.is_some_and(|s| s < 300) && opened.is_some_and(|o| v.asked < o));
     if deleted {
         return Cause::Deleted;
+    }
+    if r.standing != Standing::Gone {
+        return Cause::Replica;
     }
     if died >= 2 && all_died(world, opened) {
         return Cause::Restart;

@@ -28,11 +28,8 @@ What to do: answer 404; the TypeScript SDK's older example answers 400.",
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     for r in refused_sessions(world) {
-        // Refused with 404 while replicas took turns, and with another status since: that one counts.
-        let r = r.trailing().filter(|t| !is_right(world, t)).unwrap_or(r);
-        if is_right(world, &r) {
-            continue;
-        }
+        // Refused with 404 while replicas took turns, and with another status at another time: that one counts.
+        let Some(r) = r.runs(world).into_iter().map(|(run, _)| run).find(|run| !is_right(world, run)) else { continue };
         let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
         let status = first.status.unwrap_or(0);
         let text = first.replies.iter().find_map(|x| x.error_text.clone()).or(first.error_text.clone());
