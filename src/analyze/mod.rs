@@ -22,6 +22,7 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     read::read(sources, read, options, &mut gathered);
     let read::Gathered { inputs, tracked, troubles, .. } = gathered;
     let mut world = World::new(tracked, read.client_timeout_ns);
+    world.input_start = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.first?))).collect();
     world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
     let checked = rules::check(&world);
     Ok(rows::report(&world, inputs, troubles, checked, options))

@@ -4,6 +4,7 @@
 //! call. A reply belongs to the POST whose stream carried it; its id confirms or contradicts.
 
 use super::groups::{GroupId, Groups};
+use crate::mcp::content::occurs;
 use crate::mcp::visit::{Reply, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::exchange::End;
@@ -26,7 +27,7 @@ pub struct ReplyRef {
 }
 
 /// The reply that a call's caller took for its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The reply.
     pub at: ReplyRef,
@@ -322,7 +323,8 @@ fn again(visits: &[Visit], out: &mut Answers, r: ReplyRef, carrier: Option<HopCa
 fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
     let Some((visit, reply)) = get(visits, r) else { return };
     let (Some(id), Some(&group)) = (&reply.id, out.group_of.get(r.visit as usize)) else { return };
-    if !visit.has_request {
+    // An error that refuses the request itself answers no call.
+    if !visit.has_request || visit.status.is_some_and(|s| s >= 400) {
         return;
     }
     let of_group: Vec<HopCallId> = index
@@ -332,17 +334,20 @@ fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
     let answered = |c: &HopCallId| out.calls.get(*c as usize).and_then(|c| c.answer);
     // 2024-11-05: every reply comes on the GET. Before 2026, a GET with Last-Event-ID resumes.
     let legal = visit.legacy_stream || visit.last_event_id.is_some();
-    if let Some(c) = of_group.iter().copied().find(|c| answered(c).is_none()) {
-        answer(out, c, Answer { at: r, channel: Channel::GetSse, retyped: false, legal });
-        if !legal {
-            out.oddities.push(Oddity::OnGet { reply: r, owner: Some(c) });
+    let open = |c: &HopCallId| answered(c).is_none();
+    if legal {
+        if let Some(c) = of_group.iter().copied().find(open) {
+            answer(out, c, Answer { at: r, channel: Channel::GetSse, retyped: false, legal });
         }
         return;
     }
-    // A replay of what was sent before is what a resumption is for.
-    if legal {
-        return;
-    }
+    // A call whose own stream has a hole may have had its reply there: nothing is said of it.
+    let holed = |c: &HopCallId| {
+        let visit = out.calls.get(*c as usize).and_then(|c| visits.get(c.visit as usize));
+        visit.is_some_and(|v| v.response_gap)
+    };
+    let own: Vec<HopCallId> =
+        of_group.iter().copied().filter(|c| open(c) && waits(out, *c, reply) && !holed(c)).collect();
     let equal = |c: &HopCallId| {
         let had = answered(c).and_then(|a| get(visits, a.at));
         had.is_some_and(|(_, first)| first.sha256 == reply.sha256)
@@ -352,13 +357,50 @@ fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
     }
     // A client that started a new session may have kept the old one's GET stream.
     let elsewhere = waiting_elsewhere(visits, index, visit, reply, group, out);
-    if let Some(c) = elsewhere {
+    let owner = pick(visits, reply, &own, &elsewhere, out);
+    if let Some(c) = owner {
         answer(out, c, Answer { at: r, channel: Channel::GetSse, retyped: false, legal });
+    } else if of_group.iter().any(|c| open(c) && holed(c)) {
+        return;
     }
-    out.oddities.push(Oddity::OnGet { reply: r, owner: elsewhere });
+    out.oddities.push(Oddity::OnGet { reply: r, owner });
 }
 
-/// The one call of the same client, in another session, that waits for a reply with this id.
+/// Does a call still wait, or has its stream ended just now?
+fn waits(out: &Answers, c: HopCallId, reply: &Reply) -> bool {
+    let closed = out.calls.get(c as usize).and_then(|c| c.closed);
+    closed.is_none_or(|t| reply.last.at.since(t) < 1_000_000_000)
+}
+
+/// The call that a reply on a GET stream is meant for, if it is the only one that it can be.
+fn pick(
+    visits: &[Visit],
+    reply: &Reply,
+    own: &[HopCallId],
+    elsewhere: &[HopCallId],
+    out: &Answers,
+) -> Option<HopCallId> {
+    let all = || own.iter().chain(elsewhere).copied();
+    let one = |list: Vec<HopCallId>| match list.as_slice() {
+        [c] => Some(*c),
+        _ => None,
+    };
+    let echoed = |c: &HopCallId| {
+        let values = out.calls.get(*c as usize).and_then(|c| rpc(visits, c)).map(|r| &r.values.0);
+        values.zip(reply.body.as_deref()).is_some_and(|(v, body)| v.iter().any(|v| occurs(body, v)))
+    };
+    // A server that lets the reply out elsewhere ends the call's own stream empty at that moment.
+    let ended_with_it = |c: &HopCallId| {
+        let closed = out.calls.get(*c as usize).and_then(|c| c.closed);
+        closed.is_some_and(|t| t.since(reply.last.at).abs() < 100_000_000)
+    };
+    one(all().filter(echoed).collect())
+        .or_else(|| one(all().filter(ended_with_it).collect()))
+        .or_else(|| one(own.to_vec()))
+        .or_else(|| one(elsewhere.to_vec()).filter(|_| own.is_empty()))
+}
+
+/// Calls of the same client, in other sessions, that wait for a reply with this id.
 fn waiting_elsewhere(
     visits: &[Visit],
     index: &Index,
@@ -366,22 +408,19 @@ fn waiting_elsewhere(
     reply: &Reply,
     group: GroupId,
     out: &Answers,
-) -> Option<HopCallId> {
-    let id = reply.id.as_ref()?;
-    let groups = index.groups_of.get(&id.loose())?;
-    let mut found = None;
+) -> Vec<HopCallId> {
+    let mut waiting: Vec<HopCallId> = vec![];
+    let Some(id) = reply.id.as_ref() else { return waiting };
+    let Some(groups) = index.groups_of.get(&id.loose()) else { return waiting };
     for g in groups.iter().rev().filter(|g| **g != group).take(LOOK_BACK) {
         let newest = index.asked_by(&out.calls, *g, id, reply.last.at).next();
         let Some(c) = newest else { continue };
         let Some(call) = out.calls.get(c as usize).filter(|c| c.answer.is_none()) else { continue };
         let Some(visit) = visits.get(call.visit as usize) else { continue };
-        let waits = call.closed.is_none_or(|t| reply.last.at.since(t) < 1_000_000_000);
-        if visit.peer == stream.peer && visit.server == stream.server && waits && visit.status.is_none_or(|s| s < 300) {
-            if found.is_some() {
-                return None;
-            }
-            found = Some(c);
+        let known = !visit.response_gap && visit.status.is_none_or(|s| s < 300);
+        if visit.peer == stream.peer && visit.server == stream.server && known && waits(out, c, reply) {
+            waiting.push(c);
         }
     }
-    found
+    waiting
 }

@@ -61,8 +61,12 @@ pub struct World {
     pub reused: FxHashMap<HopCallId, HopCallId>,
     /// The other way round: calls that took an id in flight, and whose.
     pub reuses: FxHashMap<HopCallId, HopCallId>,
+    /// GETs with `Last-Event-ID` of each group, in order of being asked.
+    pub resumptions: FxHashMap<GroupId, Vec<u32>>,
     /// Shapes of results.
     pub shapes: Shapes,
+    /// First time seen in each input.
+    pub input_start: FxHashMap<u32, Time>,
     /// Last time seen in each input.
     pub input_end: FxHashMap<u32, Time>,
     /// How long a caller waits at most, ns.
@@ -101,11 +105,20 @@ impl World {
             of_session: FxHashMap::default(),
             reused: FxHashMap::default(),
             reuses: FxHashMap::default(),
+            resumptions: FxHashMap::default(),
             shapes: tracked.shapes,
+            input_start: FxHashMap::default(),
             input_end: FxHashMap::default(),
             client_timeout_ns: client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
         };
         world.list_sessions();
+        for &v in &world.order {
+            if let (Some(visit), Some(group)) = (world.visits.get(v as usize), world.answers.group_of.get(v as usize))
+                && visit.last_event_id.is_some()
+            {
+                world.resumptions.entry(*group).or_default().push(v);
+            }
+        }
         world.find_reuse();
         world.put_together();
         world

@@ -63,7 +63,7 @@ impl World {
                 _ => Fate::Answered,
             };
         }
-        let Some(status) = visit.status else { return self.unanswered(visit) };
+        let Some(status) = visit.status else { return self.unanswered_or_resumed(c, visit) };
         match status {
             // A redirect is no answer either: the client asks again elsewhere.
             300.. => refusal(status),
@@ -71,7 +71,7 @@ impl World {
                 Fate::Accepted
             }
             202 if self.is_legacy(visit) => self.legacy(c),
-            _ => self.unanswered(visit),
+            _ => self.unanswered_or_resumed(c, visit),
         }
     }
 
@@ -83,6 +83,22 @@ impl World {
     fn closing_or(&self, visit: &Visit, fate: Fate) -> Fate {
         let named = visit.revision.as_deref().or(visit.rpc.iter().find_map(|r| r.revision.as_deref()));
         if named.is_some_and(|r| r >= CLOSING_CANCELS) { Fate::Cancelled } else { fate }
+    }
+
+    /// A stream that the client resumed, on a GET of which not all was captured, may have had its reply there.
+    fn unanswered_or_resumed(&self, c: HopCallId, visit: &Visit) -> Fate {
+        let fate = self.unanswered(visit);
+        let group = self.hop_call(c).map(|c| c.group);
+        let resumed = group.and_then(|g| self.resumptions.get(&g)).into_iter().flatten();
+        let unseen = resumed.filter_map(|v| self.visits.get(*v as usize)).any(|get| {
+            // A priming event (id, no data) is no message, so the stream's ids need not be known.
+            let soon = visit.ended.is_some_and(|e| get.asked.since(e.at) < 30_000_000_000);
+            let named = get.last_event_id.as_ref().is_some_and(|id| visit.resumable.contains(id));
+            let of_this = named || visit.resumable.is_empty() && soon;
+            let not_all = get.status.is_none() || get.response_gap || !self.silence_counts(get);
+            of_this && get.asked >= visit.asked && not_all
+        });
+        if fate.is_orphan() && unseen { Fate::Unobserved } else { fate }
     }
 
     fn unanswered(&self, visit: &Visit) -> Fate {

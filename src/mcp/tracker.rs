@@ -236,6 +236,7 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
         response_gap: response.is_some_and(|r| r.gap),
         one_direction: exchange.one_direction,
         has_request: request.is_some(),
+        midstream: exchange.connected.is_none(),
         termination: None,
         duration_ns: None,
         comment: None,

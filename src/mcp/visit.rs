@@ -178,6 +178,8 @@ pub struct Visit {
     pub one_direction: bool,
     /// The request was seen.
     pub has_request: bool,
+    /// Its connection had begun before the capture.
+    pub midstream: bool,
     /// How the proxy says it ended.
     pub termination: Option<Arc<str>>,
     /// Duration as logged, ns.

@@ -1,11 +1,12 @@
 //! What is usual for each tool: the shape of its results, and whether it echoes its arguments.
 
 use super::{Judge, ToolKey};
-use crate::join::answers::{HopCallId, ReplyRef};
+use crate::join::answers::HopCallId;
 use crate::mcp::content::occurs;
 use crate::mcp::shape::{Learnt, ShapeId};
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Replies of a tool in which a value is looked for before it counts as distinctive.
 const SAMPLE: usize = 100;
@@ -20,7 +21,20 @@ pub(super) struct Habit {
     pub could_echo: u32,
     pub echoed: u32,
     /// Some of the tool's replies, to see whether a value is common in them.
-    pub sample: Vec<ReplyRef>,
+    pub sample: Vec<HopCallId>,
+}
+
+/// For each shape at a hop, the tool of whose replies at least half have it.
+fn typical(habits: &FxHashMap<ToolKey, Habit>) -> FxHashMap<(u32, ShapeId), Arc<str>> {
+    let mut out = FxHashMap::default();
+    for ((hop, tool), habit) in habits {
+        for (shape, n) in &habit.shapes {
+            if n * 2 >= habit.replies && *n >= 3 {
+                out.insert((*hop, *shape), tool.clone());
+            }
+        }
+    }
+    out
 }
 
 impl Judge<'_> {
@@ -51,13 +65,13 @@ impl Judge<'_> {
                 }
                 let habit = habits.entry(key).or_default();
                 habit.replies += 1;
-                if let (Some(shape), Some(answer)) = (reply.shape, call.answer) {
+                if let Some(shape) = reply.shape {
                     *habit.shapes.entry(shape).or_default() += 1;
                     if alone {
                         habit.alone.push(shape);
                     }
                     if habit.sample.len() < SAMPLE {
-                        habit.sample.push(answer.at);
+                        habit.sample.push(*c);
                     }
                 }
                 if !rpc.values.0.is_empty() {
@@ -66,23 +80,26 @@ impl Judge<'_> {
                 }
             }
         }
-        for habit in habits.values_mut() {
+        let typical = typical(&habits);
+        for ((hop, tool), habit) in &mut habits {
             // Uncontested replies first; a tool that is never alone is known by what most of its
             // replies look like. A shape met once may be a crossing itself (a caller that has gone
-            // leaves no trace of overlap), so it teaches nothing unless all are met once.
-            let alone: Vec<ShapeId> = std::mem::take(&mut habit.alone);
-            let usual = |n: u32| n >= 2 && n * 20 >= habit.replies;
-            let mut from: Vec<ShapeId> =
-                alone.iter().copied().filter(|s| habit.shapes.get(s).is_some_and(|n| usual(*n))).collect();
+            // leaves no trace of overlap), so it teaches nothing unless all are met once; nor does one
+            // that is rare here and usual for another tool.
+            let replies = habit.replies;
+            let shapes = &habit.shapes;
+            let lent = |s: &ShapeId, n: u32| n * 4 <= replies && typical.get(&(*hop, *s)).is_some_and(|t| t != tool);
+            let usual = |s: &ShapeId| shapes.get(s).is_some_and(|n| *n >= 2 && n * 20 >= replies && !lent(s, *n));
+            let alone = &habit.alone;
+            let mut from: Vec<ShapeId> = alone.iter().copied().filter(|s| usual(s)).collect();
             if from.is_empty() {
-                from = alone;
+                from = alone.iter().copied().filter(|s| shapes.get(s).is_some_and(|n| !lent(s, *n))).collect();
             }
             if from.len() < 3 {
-                let most = (habit.replies / 5).max(3);
-                from = habit
-                    .shapes
+                let most = (replies / 5).max(3);
+                from = shapes
                     .iter()
-                    .filter(|(_, n)| **n >= most)
+                    .filter(|(s, n)| **n >= most && !lent(s, **n))
                     .flat_map(|(s, n)| std::iter::repeat_n(*s, *n as usize))
                     .collect();
             }

@@ -145,6 +145,10 @@ impl Judge<'_> {
             let near = self.near(list, i);
             match self.judge(c, &near, out.mismatch.get(&c)) {
                 Judged::Foreign(verdict) => drop(out.foreign.insert(c, verdict)),
+                Judged::Likely(verdict, against) => {
+                    out.foreign.insert(c, verdict);
+                    suspects.push((c, against));
+                }
                 Judged::Own => drop(out.confirmed.insert(c)),
                 Judged::Suspect(against) => suspects.push((c, against)),
                 Judged::Unclear => {}
@@ -212,7 +216,7 @@ impl Judge<'_> {
         };
         let Some(body) = reply.body.as_deref() else { return Judged::Unclear };
         let distinct = |v: &[u8]| !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v)));
-        if own.values.0.iter().any(|v| occurs(body, v) && distinct(v)) {
+        if own.values.0.iter().any(|v| occurs(body, v) && distinct(v) && !self.is_common(call, own, v)) {
             return Judged::Own;
         }
         let own_shape = self.fits(call, own, reply);
@@ -235,6 +239,8 @@ impl Judge<'_> {
             }
         }
         match best {
+            // Without an echo, a call of another session that has one may be the better owner.
+            Some(v) if !by_echo(&v) && !against.is_empty() => Judged::Likely(v, against),
             Some(v) => Judged::Foreign(v),
             None if !against.is_empty() => Judged::Suspect(against),
             None if own_shape == Some(true) && against.is_empty() && !near.is_empty() => {
@@ -255,7 +261,7 @@ impl Judge<'_> {
     fn lacks_echo(&self, call: &HopCall, own: &Rpc, reply: &Reply, body: &[u8]) -> bool {
         let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
         // This reply itself is no part of the habit.
-        let (could, echoed) = (habit.could_echo.saturating_sub(1), habit.echoed);
+        let (could, echoed) = (habit.could_echo.saturating_sub(u32::from(call.answer.is_some())), habit.echoed);
         let usual = could >= 3 && echoed * 10 >= could * 9;
         usual && !reply.tool_error && !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v))
     }
@@ -268,6 +274,9 @@ impl Judge<'_> {
         let (own, theirs) = (rpc(visits, call)?, rpc(visits, candidate)?);
         let reply = visits.get(call.answer?.at.visit as usize)?.replies.get(call.answer?.at.reply as usize)?;
         let body = reply.body.as_deref()?;
+        if self.lacks_echo(candidate, theirs, reply, body) {
+            return None;
+        }
         let tools_differ = own.tool != theirs.tool;
         let mut signs = vec![];
         let echo = self.echo_of(c, other, near, body);
@@ -326,8 +335,13 @@ impl Judge<'_> {
             return true;
         }
         let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
-        let others = habit.sample.iter().filter(|r| call.answer.is_none_or(|a| a.at != **r));
-        let hits = others.filter_map(|r| self.reply(*r)?.body.as_deref()).filter(|b| occurs(b, value)).count();
+        // A reply whose own call asked for the value holds it for that reason.
+        let hits = habit.sample.iter().filter_map(|c| self.call(*c)).filter(|(c, r)| {
+            c.answer != call.answer
+                && !r.values.overlaps(value)
+                && self.result(c).is_some_and(|(_, body)| occurs(body, value))
+        });
+        let hits = hits.count();
         hits > 0 && hits * 100 >= habit.sample.len()
     }
 
@@ -356,7 +370,10 @@ impl Judge<'_> {
         }
         for (c, against) in suspects {
             let c = *c;
-            let Some((call, _)) = self.call(c) else { continue };
+            let Some((call, own)) = self.call(c) else { continue };
+            // Where one server object serves several sessions, replies are routed by the bare id.
+            let id = own.id.as_ref().map(crate::model::id::RpcId::loose);
+            let same_id = |r: &Rpc| r.id.as_ref().map(crate::model::id::RpcId::loose) == id;
             let (until, asked, group) = (self.until(call), call.asked, call.group);
             let Some(list) = hanging.get(&call.hop) else { continue };
             let end = list.partition_point(|o| self.answers.calls.get(*o as usize).is_some_and(|o| o.asked <= until));
@@ -364,8 +381,9 @@ impl Judge<'_> {
             let near: Vec<HopCallId> = recent
                 .copied()
                 .filter(|o| {
-                    self.call(*o)
-                        .is_some_and(|(o, r)| o.group != group && asked.since(o.asked) < GONE_NS && r.tool.is_some())
+                    self.call(*o).is_some_and(|(o, r)| {
+                        o.group != group && asked.since(o.asked) < GONE_NS && r.tool.is_some() && same_id(r)
+                    })
                 })
                 .collect();
             let best = near
@@ -386,6 +404,7 @@ type Suspect = (HopCallId, Vec<Sign>);
 enum Judged {
     Own,
     Foreign(Verdict),
+    Likely(Verdict, Vec<Sign>),
     Suspect(Vec<Sign>),
     Unclear,
 }

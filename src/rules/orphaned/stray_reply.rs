@@ -27,6 +27,7 @@ What to do: report it to the server's maintainers; clients log `Received a respo
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let holes = world.visits.iter().any(|v| v.request_gap);
+    on_get(world, claims);
     for odd in &world.answers.oddities {
         let Oddity::UnknownId { reply, carrier } = *odd else { continue };
         let (Some(call), Some(visit), Some((_, stray))) =
@@ -53,6 +54,30 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             at: Some(stray.last.at),
             others: world.key(carrier).into_iter().collect(),
             summary: format!("the stream of {name} carried a reply with {id}, which answers no request."),
+            evidence,
+            shown: "seen on the wire".into(),
+            ..Claim::default()
+        });
+    }
+}
+
+/// Replies on a GET stream that resumes nothing, to no request that was seen.
+fn on_get(world: &World, claims: &mut Claims<'_>) {
+    for odd in &world.answers.oddities {
+        let Oddity::OnGet { reply, owner: None } = *odd else { continue };
+        let Some((visit, stray)) = world.reply(reply).filter(|(v, _)| !v.request_gap) else { continue };
+        let id = stray.id.as_ref().map_or_else(|| "no id".to_owned(), |i| format!("id {i}"));
+        let mut evidence = vec![at_request(visit, "the GET, without Last-Event-ID")];
+        evidence.extend(at_reply(world, reply, format!("reply with {id}, which no request seen waits for")));
+        claims.claim(Claim {
+            severity: Severity::Medium,
+            confidence: Confidence::Probable,
+            fault: vec![Hop::Server],
+            session: visit.session.clone(),
+            at: Some(stray.last.at),
+            summary: format!(
+                "a GET stream that resumes nothing carried a reply with {id}, which answers no request seen."
+            ),
             evidence,
             shown: "seen on the wire".into(),
             ..Claim::default()

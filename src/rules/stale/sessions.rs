@@ -122,6 +122,9 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     }
     let first = *refusals.first()?;
     let opened = answered_at(get(first)?);
+    if first_ok.is_none() && began_before(world, get(first)?) {
+        return None;
+    }
     // An answer to a request that was sent after a refusal had come back.
     let back = visits.iter().copied().find(|v| get(*v).is_some_and(|x| ok(x) && !x.is_get() && x.asked > opened));
     let standing = match back {
@@ -137,6 +140,15 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         standing,
         right_status,
     })
+}
+
+/// A session never seen alive whose first refusal comes right at the beginning of a capture, on a
+/// connection that is older than it: it may have been refused before, so its story was not seen.
+fn began_before(world: &World, visit: &Visit) -> bool {
+    const NS: i64 = 5_000_000_000;
+    visit.midstream
+        && visit.place.is_frame
+        && world.input_start.get(&visit.input).is_some_and(|t| visit.asked.since(*t) < NS)
 }
 
 /// Was the request answered with success?
