@@ -126,7 +126,7 @@ fn what_is_quoted_is_not_said() {
         "the user wrote: Processing request of type CallToolRequest",
         "payload was {\"text\":\"POST /mcp HTTP/1.1\"}",
         "Started the engine",
-        "he Stopped x.service - again",
+        "then he Stopped x.service - again",
         "Terminating session: None",
         "Session of the parliament crashed",
         "tool=memory_read key=start",
