@@ -103,8 +103,15 @@ impl BodyReader {
                 }
             },
         };
-        if let Shape::Sniffed(spaces) = &mut self.shape {
-            (self.kind, self.shape) = sniff(std::mem::take(spaces), decoded, self.may_be_events);
+        if let Shape::Sniffed(before) = &mut self.shape {
+            let before = std::mem::take(before);
+            (self.kind, self.shape) = sniff(&before, decoded, self.may_be_events);
+            match &mut self.shape {
+                // Too few bytes for an event of their own.
+                Shape::Events(parser) => drop(parser.push(&before, self.first.unwrap_or(mark), emit)),
+                Shape::Sniffed(all) | Shape::Whole(all) => *all = before,
+                Shape::Skipped => {}
+            }
         }
         let within = match &mut self.shape {
             Shape::Skipped => true,
@@ -158,7 +165,7 @@ impl BodyReader {
     ) -> Result<Option<Whole<'a>>, BodyError> {
         let alone = self.first.is_none() && self.decoder.is_none() && !tail.is_empty();
         if alone && matches!(self.shape, Shape::Sniffed(_)) {
-            (self.kind, self.shape) = sniff(Vec::new(), tail, self.may_be_events);
+            (self.kind, self.shape) = sniff(b"", tail, self.may_be_events);
         }
         if alone && matches!(self.shape, Shape::Whole(_)) {
             return Ok(Some(Whole { bytes: tail, first: mark, last: mark }));
@@ -194,16 +201,25 @@ fn media_type(content_type: Option<&str>) -> Media {
     }
 }
 
-/// A body without a telling type is JSON if it begins so.
-fn sniff(before: Vec<u8>, bytes: &[u8], may_be_events: bool) -> (BodyKind, Shape) {
-    let fields: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b": "];
-    if may_be_events && before.is_empty() && fields.iter().any(|field| bytes.starts_with(field)) {
-        return (BodyKind::EventStream, Shape::Events(Box::default()));
+/// A body without a telling type is JSON, or an event stream, if it begins so. `before` came
+/// earlier and did not decide.
+fn sniff(before: &[u8], bytes: &[u8], may_be_events: bool) -> (BodyKind, Shape) {
+    const FIELDS: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b": "];
+    let mut all = before.iter().chain(bytes);
+    if may_be_events {
+        let begins = |field: &&[u8]| all.clone().zip(*field).all(|(byte, wanted)| byte == wanted);
+        match FIELDS.iter().filter(|field| begins(field)).map(|field| field.len()).min() {
+            Some(length) if before.len() + bytes.len() >= length => {
+                return (BodyKind::EventStream, Shape::Events(Box::default()));
+            }
+            Some(_) => return (BodyKind::Other, Shape::Sniffed(Vec::new())),
+            None => {}
+        }
     }
-    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{' | b'[') => (BodyKind::Json, Shape::Whole(before)),
+    match all.find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{' | b'[') => (BodyKind::Json, Shape::Whole(Vec::new())),
         Some(_) => (BodyKind::Other, Shape::Skipped),
-        None => (BodyKind::Other, Shape::Sniffed(before)),
+        None => (BodyKind::Other, Shape::Sniffed(Vec::new())),
     }
 }
 
@@ -240,6 +256,8 @@ mod tests {
         assert_eq!(whole(None, &[b"", b" [1]"]), (BodyKind::Json, Some((" [1]".into(), 2, 2))));
         assert_eq!(whole(None, &[b"  ", b"{}"]).0, BodyKind::Json);
         assert_eq!(whole(None, &[b"data: {}\n\n"]), (BodyKind::EventStream, None));
+        assert_eq!(whole(None, &[b"d", b"at", b"a: {}\n\n"]), (BodyKind::EventStream, None));
+        assert_eq!(whole(None, &[b"d", b"at", b"e: {}\n\n"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("application/octet-stream"), &[b"data: {}\n\n"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("application/octet-stream"), &[b"PK"]), (BodyKind::Other, None));
         assert_eq!(whole(Some("image/png"), &[b"{}"]), (BodyKind::Other, None));
