@@ -4,7 +4,8 @@ use crate::model::exchange::Mark;
 use crate::model::limits;
 use memchr::{memchr, memchr2};
 
-/// One event as dispatched. Events without data are not dispatched (§9.2.6).
+/// One event as dispatched. Events without a `data` field are not dispatched (§9.2.6); one whose data is
+/// empty is, as the priming event of MCP 2025-11-25, which makes a stream resumable.
 #[derive(Clone, Copy, Debug)]
 pub struct SseEvent<'a> {
     /// The data lines joined with `\n`.
@@ -235,7 +236,7 @@ impl SseParser {
             Some((value, mark)) => (value, Some((mark, mark))),
             None => (&*self.data, self.first.zip(self.last)),
         };
-        if let Some((first, last)) = marks.filter(|_| !data.is_empty()) {
+        if let Some((first, last)) = marks {
             let event = Some(&*self.event).filter(|event| !event.is_empty());
             let id = self.id.as_deref().filter(|id| !id.is_empty());
             emit(SseEvent { data, first, last, event, id });
@@ -303,16 +304,22 @@ mod tests {
         assert_eq!(datas(b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"), ["a"]);
         assert_eq!(datas(b"data: cut off"), Vec::<String>::new());
         assert_eq!(datas(b"data: cut off\n"), Vec::<String>::new());
-        assert_eq!(datas(b"data:\n\nevent: x\n\ndata: y\n\n"), ["y"]);
+        assert_eq!(datas(b"data:\n\nevent: x\n\ndata: y\n\n"), ["", "y"]);
     }
 
     #[test]
-    fn a_priming_event_only_sets_the_id() {
+    fn a_priming_event_is_empty_and_sets_the_id() {
         let seen = parse(&[
             b"id: 0/0\nretry: 3000\ndata: \n\nevent: message\ndata: {}\n\nid: a\0b\ndata: 2\n\nid\ndata: 3\n\n",
         ]);
         let ids: Vec<_> = seen.iter().map(|e| (e.0.as_str(), e.1.as_deref(), e.2.as_deref())).collect();
-        assert_eq!(ids, [("{}", Some("message"), Some("0/0")), ("2", None, Some("0/0")), ("3", None, None)]);
+        let want = [
+            ("", None, Some("0/0")),
+            ("{}", Some("message"), Some("0/0")),
+            ("2", None, Some("0/0")),
+            ("3", None, None),
+        ];
+        assert_eq!(ids, want);
     }
 
     #[test]
