@@ -16,7 +16,7 @@ use crosswire::model::problem::{ProblemKind, Problems};
 use crosswire::model::record::{Record, When};
 use crosswire::model::time::Time;
 use crosswire::wire::sse::SseParser;
-use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, packet, recorded, tls};
+use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, http2, packet, recorded, tls};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     ("client_logs", client_logs),
     ("hpack", hpack),
     ("http", http),
+    ("http2", http2),
     ("journal", journal),
     ("jsonrpc", jsonrpc),
     ("log_lines", log_lines),
@@ -96,6 +97,11 @@ pub fn jsonrpc(data: &[u8]) {
     let shape = shapes.of(data);
     assert_eq!(shape, shapes.of(data));
     let _ = mcp::jsonrpc::id(data);
+}
+
+/// HTTP/2 connections.
+pub fn http2(data: &[u8]) {
+    http2::fuzz(data);
 }
 
 /// TLS records and handshakes.
