@@ -4,6 +4,8 @@
 
 mod lz4;
 mod object;
+#[cfg(test)]
+mod tests;
 
 use super::app::{Cursor, Interpreter};
 use super::journal::Entry;
@@ -99,7 +101,7 @@ fn tell(file: &File<'_>, offset: u64, place: Place, entry: &mut Entry, to: &mut 
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-mod tests {
+mod real_file {
     use super::*;
     use crate::input::log::told::{Told, read as read_as};
     use proptest::prelude::*;
