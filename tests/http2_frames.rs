@@ -5,6 +5,7 @@ mod support;
 
 use crosswire::model::exchange::{End, Peer};
 use crosswire::model::problem::{ProblemKind, Problems};
+use crosswire::wire::http1::Http1;
 use crosswire::wire::http2::Http2;
 use proptest::prelude::*;
 use support::{Recording, Step, Told, exchanges};
@@ -187,6 +188,33 @@ fn websocket_over_a_stream_is_named() {
     assert_eq!((told.len(), told[0].stream), (1, Some(3)));
 }
 
+#[test]
+fn an_upgrade_to_h2c_is_followed() {
+    let mut writer = Writer::new();
+    writer.answer(1, "application/json").data(Peer::Server, 1, "{\"id\":1}", END_STREAM);
+    writer.post(3, "{\"id\":3}").answer(3, "application/json").data(Peer::Server, 3, "{\"id\":3}", END_STREAM);
+    let mut recording = Recording::default();
+    let request = "POST /mcp HTTP/1.1\r\nhost: h\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\n\
+                   http2-settings: AAMAAABk\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{\"id\":1}";
+    recording.push(Peer::Client, request.as_bytes());
+    let mut steps = writer.recording.steps.into_iter();
+    let Some(Step::Data(Peer::Client, preface)) = steps.next() else { panic!() };
+    let Some(Step::Data(Peer::Server, settings)) = steps.next() else { panic!() };
+    let switch = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: h2c\r\n\r\n";
+    recording.push(Peer::Server, &[&switch[..], &settings].concat());
+    recording.push(Peer::Client, &preface);
+    recording.steps.extend(steps);
+    for size in [1, 10_000] {
+        let (told, problems) = exchanges(&mut Http1::default(), &recording.split(size));
+        assert!(problems.is_empty(), "{problems:?}");
+        let seen: Vec<_> =
+            told.iter().map(|told| (told.stream, told.status, told.answered.clone(), told.end)).collect();
+        let all = |stream: u32| (Some(stream), Some(200), vec![format!("{{\"id\":{stream}}}")], Some(End::Complete));
+        assert_eq!(seen, [all(1), all(3)]);
+        assert_eq!(told[0].sent, ["{\"id\":1}"]);
+    }
+}
+
 /// Two calls before the capture begins, then one.
 fn midstream() -> Recording {
     let mut writer = Writer::new();
@@ -291,7 +319,6 @@ fn bombs_are_capped() {
 
 #[test]
 fn ends_of_the_connection() {
-    use crosswire::model::exchange::Event;
     use crosswire::wire::{Close, Context, StreamParser};
     for (from, close, end, by) in [
         (Peer::Server, Close::Fin, End::ServerClosed, Some(Peer::Server)),
@@ -311,7 +338,6 @@ fn ends_of_the_connection() {
         parser.close(&support::connection(), from, close, support::mark(2), &mut context);
         let told = &sink.0[&0];
         assert_eq!((told.end, told.ended_by), (Some(end), by));
-        let _ = Event::End;
     }
 }
 

@@ -255,14 +255,17 @@ pub fn text(bytes: usize, seed: u32) -> Vec<u8> {
     (0..bytes).map(next).collect()
 }
 
+pub type Fields = Vec<(String, String)>;
+
 /// An exchange as it was told, from its first step to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Told {
     pub stream: Option<u32>,
-    pub request: Option<(String, String, Vec<(String, String)>)>,
+    /// Method, target and header fields.
+    pub request: Option<(String, String, Fields)>,
     pub request_gap: bool,
     pub status: Option<u16>,
-    pub response_headers: Vec<(String, String)>,
+    pub response_headers: Fields,
     pub response_gap: bool,
     pub sent: Vec<String>,
     pub answered: Vec<String>,
@@ -279,7 +282,7 @@ impl ExchangeSink for Exchanges {
     fn event(&mut self, exchange: &Exchange, event: Event<'_>) {
         let told = self.0.entry(exchange.id).or_default();
         assert!(told.end.is_none(), "an event after the end");
-        let own = |headers: &[(Arc<str>, Arc<str>)]| -> Vec<(String, String)> {
+        let own = |headers: &[(Arc<str>, Arc<str>)]| -> Fields {
             headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         told.stream = exchange.h2_stream;

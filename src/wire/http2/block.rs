@@ -47,7 +47,7 @@ pub(super) enum Step {
     /// More of it is to come.
     Unfinished,
     /// It is whole.
-    Whole(Block),
+    Whole(Box<Block>),
     /// It does not decode: it is lost.
     Undecodable(u32, HpackError),
     /// It is longer than the cap: it is lost.
@@ -142,7 +142,7 @@ impl Blocks {
 fn decode(decoder: &mut Decoder, bytes: &[u8], block: impl FnOnce(FieldList) -> Block, stream: u32) -> Step {
     let mut list = FieldList::default();
     match decoder.decode(bytes, &mut |field| list.add(field.name, field.value)) {
-        Ok(()) => Step::Whole(block(list)),
+        Ok(()) => Step::Whole(Box::new(block(list))),
         Err(error) => Step::Undecodable(stream, error),
     }
 }

@@ -7,6 +7,7 @@
 mod block;
 mod frame;
 mod fuzz;
+mod loss;
 mod parser;
 mod stream;
 

@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The parser of one HTTP/2 connection.
 pub struct Http2 {
     client: Half,
-    server: Half,
+    pub(super) server: Half,
     /// Open streams, in order of their numbers.
-    streams: BTreeMap<u32, Stream>,
+    pub(super) streams: BTreeMap<u32, Stream>,
     /// The highest stream of the client's.
     last_stream: u32,
     /// Streams that were reset while frames on them may still be under way.
     reset: BTreeSet<u32>,
     /// Holes of the client's and the server's direction so far.
-    holes: [u64; 2],
+    pub(super) holes: [u64; 2],
     /// The lowest last stream that a GOAWAY of either end named.
     go_away: [u32; 2],
-    client_closed: bool,
+    pub(super) client_closed: bool,
     server_closed: bool,
     done: bool,
 }
@@ -32,11 +32,11 @@ pub struct Http2 {
 const RESET_STREAMS: usize = 1024;
 
 /// One direction.
-struct Half {
-    framer: Framer,
-    blocks: Blocks,
+pub(super) struct Half {
+    pub(super) framer: Framer,
+    pub(super) blocks: Blocks,
     /// Something of it was not seen: streams may be open that are not known.
-    partly_seen: bool,
+    pub(super) partly_seen: bool,
     /// Nothing of it was heard yet.
     fresh: bool,
 }
@@ -71,15 +71,15 @@ impl Default for Http2 {
 }
 
 /// What is being done, where.
-struct At<'a, 'c> {
-    connection: &'a Connection,
-    from: Peer,
-    mark: Mark,
-    context: &'a mut Context<'c>,
+pub(super) struct At<'a, 'c> {
+    pub(super) connection: &'a Connection,
+    pub(super) from: Peer,
+    pub(super) mark: Mark,
+    pub(super) context: &'a mut Context<'c>,
 }
 
 impl At<'_, '_> {
-    fn problem(&mut self, kind: ProblemKind, count: u64, text: impl FnOnce() -> String) {
+    pub(super) fn problem(&mut self, kind: ProblemKind, count: u64, text: impl FnOnce() -> String) {
         if count > 0 {
             let number = self.mark.place.number;
             self.context.problems.add_many(kind, count, || format!("frame {number}"), text);
@@ -170,7 +170,7 @@ impl Http2 {
         parser
     }
 
-    fn half(&mut self, from: Peer) -> &mut Half {
+    pub(super) fn half(&mut self, from: Peer) -> &mut Half {
         match from {
             Peer::Client => &mut self.client,
             Peer::Server => &mut self.server,
@@ -178,7 +178,7 @@ impl Http2 {
     }
 
     /// An open stream, which then knows of all holes so far.
-    fn stream(&mut self, at: &mut At<'_, '_>, id: u32) -> Option<&mut Stream> {
+    pub(super) fn stream(&mut self, at: &mut At<'_, '_>, id: u32) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(&id)?;
         stream.catch_up(self.holes, at.connection, at.context);
         Some(stream)
@@ -227,9 +227,9 @@ impl Http2 {
                     "head-bytes, header-fields: too many fields in a header block".to_owned()
                 });
                 match (block.promised, at.from) {
-                    (Some(promised), _) => self.promise(at, promised, block),
-                    (None, Peer::Client) => self.request(at, block),
-                    (None, Peer::Server) => self.response(at, block),
+                    (Some(promised), _) => self.promise(at, promised, *block),
+                    (None, Peer::Client) => self.request(at, *block),
+                    (None, Peer::Server) => self.response(at, *block),
                 }
             }
             Step::Undecodable(stream, error) => {
@@ -370,7 +370,7 @@ impl Http2 {
         self.finish_done(at, id);
     }
 
-    fn finish_done(&mut self, at: &mut At<'_, '_>, id: u32) {
+    pub(super) fn finish_done(&mut self, at: &mut At<'_, '_>, id: u32) {
         let is_done = |stream: &Stream| stream.open.request_done && stream.open.response_done.is_some();
         if self.streams.get(&id).is_some_and(is_done) {
             self.end_stream(at, id, End::Complete, None);
@@ -384,7 +384,7 @@ impl Http2 {
         }
     }
 
-    fn reset(&mut self, at: &mut At<'_, '_>, id: u32) {
+    pub(super) fn reset(&mut self, at: &mut At<'_, '_>, id: u32) {
         let Some(stream) = self.stream(at, id) else { return };
         stream.in_hole = false;
         stream.open.doubtful = false;
@@ -413,79 +413,6 @@ impl Http2 {
         let refused: Vec<u32> = self.streams.keys().copied().filter(|id| *id > last && id % 2 == others).collect();
         for id in refused {
             self.end_stream(at, id, End::Reset, Some(at.from));
-        }
-    }
-
-    /// A frame that is no DATA is damaged.
-    fn damaged(&mut self, at: &mut At<'_, '_>, header: Header) {
-        let too_long = header.length > limits::HEADER_BLOCK_BYTES;
-        at.problem(ProblemKind::LimitHit, u64::from(too_long), || {
-            format!("header-block-bytes: a frame of more than {} bytes", limits::HEADER_BLOCK_BYTES)
-        });
-        match header.kind {
-            kind::HEADERS | kind::PUSH_PROMISE | kind::CONTINUATION => {
-                self.half(at.from).blocks.lost();
-                self.lost_headers(at, header.stream);
-            }
-            kind::RST_STREAM => self.reset(at, header.stream),
-            _ => {}
-        }
-    }
-
-    /// A header block is given up before its end.
-    fn lost_block(&mut self, at: &mut At<'_, '_>) {
-        if let Some(stream) = self.half(at.from).blocks.lost() {
-            self.lost_headers(at, stream);
-        }
-    }
-
-    /// The header block of a stream is lost.
-    fn lost_headers(&mut self, at: &mut At<'_, '_>, id: u32) {
-        let half = self.half(at.from);
-        half.partly_seen = true;
-        if let Some(stream) = self.stream(at, id) {
-            match at.from {
-                Peer::Client => stream.open.request_gap(),
-                Peer::Server => {
-                    stream.open.response_gap(at.connection, at.context);
-                    // It may have ended the stream.
-                    stream.in_hole = true;
-                }
-            }
-        }
-    }
-
-    /// The frame boundary is lost, and any frame may have been.
-    fn lose(&mut self, at: &mut At<'_, '_>) {
-        let half = self.half(at.from);
-        half.partly_seen = true;
-        half.blocks.lost();
-        let [client, server] = &mut self.holes;
-        *(if at.from == Peer::Client { client } else { server }) += 1;
-    }
-
-    fn close_client(&mut self, at: &mut At<'_, '_>) {
-        if std::mem::replace(&mut self.client_closed, true) {
-            return;
-        }
-        for stream in self.streams.values_mut() {
-            stream.catch_up(self.holes, at.connection, at.context);
-            if !stream.open.request_done {
-                stream.open.request_gap();
-                stream.open.request_end(&[], at.mark, at.connection, at.context);
-            }
-            stream.open.client_closed(at.mark, at.connection, at.context);
-        }
-        let ids: Vec<u32> = self.streams.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.finish_done(at, id));
-    }
-
-    fn end_all(&mut self, at: &mut At<'_, '_>, end: End, by: Option<Peer>) {
-        let lost = self.server.framer.is_lost();
-        for (_, mut stream) in std::mem::take(&mut self.streams) {
-            stream.catch_up(self.holes, at.connection, at.context);
-            stream.in_hole |= lost;
-            stream.end(end, by, at.mark, at.connection, at.context);
         }
     }
 

@@ -211,8 +211,13 @@ impl Cipher {
 
     /// A record has passed; TLS 1.0 chains the next one to its last block.
     pub(super) fn passed(&mut self, body: &[u8], lost_end: bool) {
-        if let (Protection::Cbc { chain, .. }, true) = (&mut self.protection, self.version < 0x0302) {
-            *chain = body.last_chunk::<BLOCK>().copied().filter(|_| !lost_end);
+        if self.version >= 0x0302 {
+            return;
+        }
+        if let Protection::Cbc { chain, encrypt_then_mac, mac, .. } = &mut self.protection {
+            let tag = if *encrypt_then_mac { mac.len() } else { 0 };
+            let text = body.get(..body.len().saturating_sub(tag)).unwrap_or_default();
+            *chain = text.last_chunk::<BLOCK>().copied().filter(|_| !lost_end);
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::early::Early;
 use super::inner::Inner;
-use super::record::{Lost, Record, kind};
+use super::record::{Lost, Record, SEALED_BYTES, kind};
 use super::session::{Session, Stage};
 use super::setup::TlsSetup;
-use super::side::{Side, TRIAL_BYTES};
+use super::side::{Budget, Side};
 use super::{Opener, index};
 use crate::model::exchange::{Mark, Peer};
 use crate::model::problem::ProblemKind;
@@ -53,7 +53,7 @@ pub(super) struct Core {
     pub(super) inner: Inner,
     pub(super) early: Early,
     /// Bytes that may still be decrypted on trial.
-    pub(super) budget: usize,
+    pub(super) budget: Budget,
     /// Where the connection was first met.
     pub(super) first: Option<Mark>,
     /// It carried a protected record, and was counted.
@@ -76,7 +76,7 @@ impl Core {
             sides: [Side::new(0), Side::new(1)],
             inner: Inner::Unopened,
             early: Early::new(),
-            budget: TRIAL_BYTES,
+            budget: Budget::new(),
             first: None,
             counted: false,
             readable: false,
@@ -211,6 +211,9 @@ impl Core {
 
     /// Records may have been lost between the last and the next.
     pub(super) fn lost(&mut self, at: &mut At<'_, '_>, lost: Lost) {
+        if let Lost::AtMost(records) = lost {
+            self.budget.earn(usize::try_from(records).unwrap_or(usize::MAX).saturating_mul(SEALED_BYTES));
+        }
         let side = self.side(at.from);
         side.lost(lost);
         side.messages.gap(None);

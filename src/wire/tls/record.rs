@@ -19,7 +19,7 @@ pub(super) const HEADER_BYTES: usize = 5;
 const BODY_BYTES: u16 = (16 << 10) + (2 << 10);
 
 /// Shortest protected record with its header (TLS 1.3 with a tag of 8 bytes), bytes.
-const SEALED_BYTES: u64 = 14;
+pub(super) const SEALED_BYTES: usize = 14;
 
 /// A record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +253,8 @@ impl Framer {
     /// [`Framer::next`], which may have a record with holes.
     pub(super) fn gap(&mut self, bytes: Option<u64>) -> Option<Lost> {
         self.drop_taken();
-        let lost = |bytes: Option<u64>| bytes.map_or(Lost::Unknown, |bytes| Lost::AtMost(bytes / SEALED_BYTES + 1));
+        let lost =
+            |bytes: Option<u64>| bytes.map_or(Lost::Unknown, |bytes| Lost::AtMost(bytes / SEALED_BYTES as u64 + 1));
         match self.state {
             State::PassingOver(left) => match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
                 Some(bytes) if bytes <= left => {

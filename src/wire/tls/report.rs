@@ -3,7 +3,6 @@
 use super::connection::{At, Core};
 use super::suite;
 use crate::model::exchange::Peer;
-use crate::model::limits;
 use crate::model::problem::ProblemKind;
 use crate::wire::Connection;
 
@@ -50,12 +49,9 @@ impl Core {
                 )
             });
         }
-        if self.budget == 0 {
+        if self.budget.is_exhausted {
             at.problem(ProblemKind::LimitHit, 1, || {
-                format!(
-                    "TLS connection {name}: no more records were tried behind holes after {} bytes",
-                    limits::TLS_TRIAL_BYTES
-                )
+                format!("tls-trial-bytes: TLS connection {name}: too much was tried to find records behind holes")
             });
         }
         if self.readable {

@@ -80,9 +80,10 @@ impl Side {
         &mut self,
         session: &mut Session,
         record: &Record<'_>,
-        budget: &mut usize,
+        budget: &mut Budget,
         out: &mut Vec<u8>,
     ) -> bool {
+        budget.earn(record.body.len());
         let mut trial = Trial { record, doubt: self.doubt, budget, out };
         if let Some(active) = &mut self.active
             && let Some(skipped) = trial.open(active)
@@ -227,7 +228,7 @@ struct Trial<'a> {
     record: &'a Record<'a>,
     /// Sequence numbers that may have been skipped.
     doubt: u64,
-    budget: &'a mut usize,
+    budget: &'a mut Budget,
     out: &'a mut Vec<u8>,
 }
 
@@ -238,10 +239,7 @@ impl Trial<'_> {
         for skipped in 0..=self.doubt.min(SEQUENCE_TRIES) {
             if skipped > 0 {
                 // The first guess is ordinary work.
-                let cost = self.record.body.len() + TRIAL_OVERHEAD_BYTES;
-                let left = self.budget.checked_sub(cost);
-                *self.budget = left.unwrap_or(0);
-                left?;
+                self.budget.spend(self.record.body.len() + TRIAL_OVERHEAD_BYTES)?;
             }
             let sequence = protection.sequence.saturating_add(skipped);
             if protection.cipher.open(sequence, self.record.header, self.record.body, self.out) {
@@ -253,5 +251,32 @@ impl Trial<'_> {
     }
 }
 
-/// The budget of a connection for trials, bytes.
-pub(super) const TRIAL_BYTES: usize = limits::TLS_TRIAL_BYTES;
+/// Bytes that a connection may still spend on trials: some to begin with, and more with what is read and lost, so
+/// that their cost stays in proportion to the input.
+pub(super) struct Budget {
+    left: usize,
+    /// Trials were given up.
+    pub(super) is_exhausted: bool,
+}
+
+/// What a connection may spend whatever it carries, bytes.
+const BUDGET_BYTES: usize = 512 << 10;
+
+impl Budget {
+    pub(super) fn new() -> Budget {
+        Budget { left: BUDGET_BYTES, is_exhausted: false }
+    }
+
+    /// So many bytes of records were read, or lost.
+    pub(super) fn earn(&mut self, bytes: usize) {
+        self.left = self.left.saturating_add(bytes.saturating_mul(2)).min(limits::TLS_TRIAL_BYTES);
+    }
+
+    fn spend(&mut self, bytes: usize) -> Option<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => self.left = left,
+            None => self.is_exhausted = true,
+        }
+        (!self.is_exhausted).then_some(())
+    }
+}
