@@ -20,10 +20,13 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     let mut gathered = read::Gathered::default();
     gathered.troubles.extend(errors.iter().map(ToString::to_string));
     read::read(sources, read, options, &mut gathered);
-    let read::Gathered { inputs, tracked, troubles, .. } = gathered;
+    let read::Gathered { inputs, tracked, troubles, tls, .. } = gathered;
     let mut world = World::new(tracked, read.client_timeout_ns);
     world.input_start = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.first?))).collect();
     world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
     let checked = rules::check(&world);
-    Ok(rows::report(&world, inputs, troubles, checked, options))
+    let mut report = rows::report(&world, inputs, troubles, checked, options);
+    report.summary.tls_connections = tls.connections;
+    report.summary.tls_readable = tls.readable;
+    Ok(report)
 }

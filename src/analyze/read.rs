@@ -13,8 +13,10 @@ use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::{Record, When};
 use crate::model::report::InputInfo;
 use crate::wire::packet::Decoder;
+use crate::wire::tls::{KeyStore, TlsCount, TlsSetup};
 use crate::wire::{Wire, WireOptions, recorded};
 use std::io::BufRead;
+use std::sync::Arc;
 
 /// Everything that was read.
 #[derive(Default)]
@@ -27,6 +29,8 @@ pub struct Gathered {
     pub records: Vec<Record>,
     /// Inputs that could not be read at all.
     pub troubles: Vec<String>,
+    /// TLS connections met and read.
+    pub tls: TlsCount,
 }
 
 /// Reads all sources.
@@ -72,7 +76,7 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     }
     let mut tracker = Tracker::default();
     tracker.keep_heads = keep.details;
-    read_captures(captures, &mut tracker, out);
+    read_captures(captures, options, &mut tracker, out);
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();
     for (input, problems) in out.tracked.problems.drain() {
@@ -106,6 +110,7 @@ struct Frames<'a> {
     wire: Wire,
     tracker: &'a mut Tracker,
     problems: &'a mut Vec<Problems>,
+    tls: Arc<TlsSetup>,
 }
 
 impl FrameSink for Frames<'_> {
@@ -118,9 +123,34 @@ impl FrameSink for Frames<'_> {
             self.wire.segment(segment, self.tracker, self.problems);
         }
     }
+
+    fn secrets(&mut self, _: InputId, key_log: &[u8]) {
+        self.tls.keys.read(key_log);
+    }
 }
 
-fn read_captures(captures: Vec<CaptureInput>, tracker: &mut Tracker, out: &mut Gathered) {
+/// The secrets of the key logs that the user named.
+fn key_store(options: &ReadOptions, out: &mut Gathered) -> KeyStore {
+    let keys = KeyStore::new();
+    for path in &options.keylogs {
+        match std::fs::read(path) {
+            Err(e) => out.troubles.push(format!("{}: the key log cannot be read: {e}", path.display())),
+            Ok(log) => {
+                let read = keys.read(&log);
+                if read.secrets == 0 && read.bad_lines > 0 {
+                    out.troubles.push(format!(
+                        "{}: no TLS key log; expected lines such as `CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET`",
+                        path.display()
+                    ));
+                }
+            }
+        }
+    }
+    keys
+}
+
+fn read_captures(captures: Vec<CaptureInput>, options: &ReadOptions, tracker: &mut Tracker, out: &mut Gathered) {
+    let tls = Arc::new(TlsSetup::new(Arc::new(key_store(options, out))));
     if captures.is_empty() {
         return;
     }
@@ -128,16 +158,18 @@ fn read_captures(captures: Vec<CaptureInput>, tracker: &mut Tracker, out: &mut G
     let ids: Vec<(InputId, CaptureKind)> = captures.iter().map(|c| (c.input, c.kind)).collect();
     let mut frames = Frames {
         decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
-        wire: Wire::new(WireOptions::default()),
+        wire: Wire::new(WireOptions { tls: tls.clone() }),
         tracker,
         problems: &mut problems,
+        tls,
     };
     let stats: Vec<CaptureStats> = read_all(captures, &mut frames);
-    let Frames { decoders, mut wire, tracker, problems: all } = frames;
+    let Frames { decoders, mut wire, tracker, problems: all, tls } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
         decoder.finish(problems);
     }
     wire.finish(tracker, all);
+    out.tls = tls.count();
     for ((input, _), stats) in ids.iter().zip(stats) {
         let Some(info) = out.inputs.get_mut(*input as usize) else { continue };
         let name = std::mem::take(&mut info.name);

@@ -17,10 +17,9 @@ impl Core {
         if let Some(client) = &self.session.client {
             facts.extend(client.server_name.clone());
             facts.extend(
-                self.session
-                    .alpn
-                    .clone()
-                    .or_else(|| Some(format!("offers {}", client.alpn.join("/"))).filter(|_| !client.alpn.is_empty())),
+                self.session.alpn.clone().or_else(|| {
+                    Some(format!("offers {}", client.alpn.join(" or "))).filter(|_| !client.alpn.is_empty())
+                }),
             );
         }
         facts.extend(self.session.version().map(|version| match version {
