@@ -113,6 +113,8 @@ pub(super) struct Shared {
     pub(super) vantage: Vantage,
     /// The user said so: nothing in a line changes it.
     pub(super) vantage_given: bool,
+    /// The time written last and what it is: neighbouring lines often have the same.
+    last_time: (Vec<u8>, Time),
 }
 
 impl Shared {
@@ -124,6 +126,7 @@ impl Shared {
             input: context.input,
             vantage: chosen.map_or(vantage, |(v, _)| *v),
             vantage_given: chosen.is_some(),
+            last_time: (Vec::new(), Time::from_ns(0, 0)),
         }
     }
 }
@@ -311,12 +314,27 @@ impl Assembly {
 }
 
 fn set_time(stamp: &mut Stamp, value: &[u8], shared: &mut Shared) -> bool {
+    if shared.last_time.0 == value {
+        stamp.offer(shared.last_time.1);
+        return true;
+    }
     let bare = value.strip_prefix(b"[").and_then(|v| v.strip_suffix(b"]")).unwrap_or(value);
     let time = match time::epoch(bare) {
-        Some(time) => Some(time),
-        None => time::any_civil(bare).and_then(|(civil, _)| shared.clock.resolve(&civil)),
+        Some(time) => time,
+        None => {
+            let Some((civil, _)) = time::any_civil(bare) else { return false };
+            let Some(time) = shared.clock.resolve(&civil) else { return false };
+            // What had to be inferred is to be said each time.
+            if civil.offset_s.is_some() && civil.year.is_some() {
+                shared.last_time.0.clear();
+                shared.last_time.0.extend_from_slice(value);
+                shared.last_time.1 = time;
+            }
+            time
+        }
     };
-    time.map(|t| stamp.offer(t)).is_some()
+    stamp.offer(time);
+    true
 }
 
 /// Splits `METHOD target HTTP/x`. A line that is none of HTTP (`"-"`, TLS bytes, port scanners)

@@ -122,9 +122,22 @@ pub fn offset(b: &[u8]) -> Option<(i32, usize)> {
 
 /// Month by its English three letters.
 pub fn month(b: &[u8]) -> Option<u8> {
-    const NAMES: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
-    let name = b.get(..3)?;
-    NAMES.chunks(3).position(|m| m.eq_ignore_ascii_case(name)).map(|i| i as u8 + 1)
+    let [a, b, c] = *b.first_chunk::<3>()?;
+    Some(match &[a | 0x20, b | 0x20, c | 0x20] {
+        b"jan" => 1,
+        b"feb" => 2,
+        b"mar" => 3,
+        b"apr" => 4,
+        b"may" => 5,
+        b"jun" => 6,
+        b"jul" => 7,
+        b"aug" => 8,
+        b"sep" => 9,
+        b"oct" => 10,
+        b"nov" => 11,
+        b"dec" => 12,
+        _ => return None,
+    })
 }
 
 /// `29/Nov/2026:19:38:38 +0000`, also with a fraction and without a zone (CLF; HAProxy).
