@@ -252,7 +252,11 @@ impl Probe {
     }
 
     fn give_up(&mut self, mark: Mark, context: &mut Context<'_>) {
-        self.state = State::Unreadable;
+        let state = std::mem::replace(&mut self.state, State::Unreadable);
+        if matches!(state, State::Undecided(undecided) if undecided.midstream.contains(&true)) {
+            // It may well have been HTTP; that its beginning is missing has been told.
+            return;
+        }
         let place = || format!("frame {}", mark.place.number);
         context.problems.add(ProblemKind::NotHttp, place, || "a connection that carries no HTTP was passed over");
     }

@@ -135,7 +135,7 @@ impl Reassembler {
             && !(me.good && segment.checksum == Checksum::Bad);
         let Some(ack) = segment.ack.filter(|_| simple) else { return false };
         let ack = peer.near(ack);
-        if ack > peer.acknowledgeable() {
+        if ack > peer.delivered() {
             return false;
         }
         me.good |= segment.checksum == Checksum::Good;
@@ -278,7 +278,7 @@ impl Reassembler {
     fn is_blocked(&self, side: Side, ack: Option<u64>) -> bool {
         let peer = self.of(side.other());
         ack.is_some_and(|ack| {
-            !peer.absent && !peer.closed && (!peer.started || (ack > peer.acknowledgeable() && ack <= peer.acked))
+            !peer.absent && !peer.closed && (!peer.started || (ack > peer.delivered() && ack <= peer.acked))
         })
     }
 
@@ -305,6 +305,13 @@ impl Reassembler {
 
     fn close(&mut self, side: Side, ending: Ending, close: Close, out: &mut impl Output) {
         self.tell_absent(side, ending.ack, ending.mark, out);
+        let (me, peer) = self.pair(side);
+        if peer.fin_assumed && !peer.closed && ending.ack == Some(peer.next + 1) {
+            // This answers a FIN that the capture lacks: the other side closed first.
+            peer.closed = true;
+            let at = At { offset: peer.next - peer.start, acked: acked(None, me), mark: ending.mark };
+            out.close(side.other(), Close::Fin, at);
+        }
         let (me, peer) = self.pair(side);
         let at = At { offset: me.next - me.start, acked: acked(ending.ack, peer), mark: ending.mark };
         me.closed = true;
@@ -349,17 +356,13 @@ impl Reassembler {
                 let (me, _) = self.pair(side);
                 let Some((_, held)) = me.held.pop() else { return moved };
                 self.deliver(side, &held.bytes, origin, out);
-            } else if let Some(fin) = me.fin.filter(|fin| fin.seq <= me.next) {
-                if me.closed || self.is_blocked(side, fin.ack) {
+            } else if let Some(ending) = me.ending().filter(|_| !me.closed || me.fin.is_none()) {
+                // What the peer sent before it knew of this comes first.
+                let close = if me.fin.is_some() { Close::Fin } else { Close::Reset };
+                if !peer.closed && peer.started && self.is_blocked(side, ending.ack) {
                     return moved;
                 }
-                self.close(side, fin, Close::Fin, out);
-            } else if let Some(rst) = me.rst.filter(|rst| rst.seq <= me.next + 1) {
-                // What the peer sent before it knew of the RST comes first.
-                if !peer.closed && peer.started && self.is_blocked(side, rst.ack) {
-                    return moved;
-                }
-                self.close(side, rst, Close::Reset, out);
+                self.close(side, ending, close, out);
             } else {
                 return moved;
             }
@@ -372,14 +375,27 @@ impl Reassembler {
     /// each direction can wait for the other: then the one captured first goes first.
     fn break_circle(&mut self, out: &mut impl Output) -> bool {
         let waiting = |d: &mut Direction| {
-            let ready = d.started && d.ready();
-            d.held.first().filter(|_| ready).map(|(_, held)| held.origin).filter(|o| o.trust != Trust::Suspect)
+            if !d.started || d.closed {
+                None
+            } else if d.ready() {
+                d.held
+                    .first()
+                    .filter(|(_, held)| held.origin.trust != Trust::Suspect)
+                    .map(|(_, held)| held.origin.arrived)
+            } else {
+                d.ending().map(|ending| ending.arrived)
+            }
         };
         let (Some(a), Some(b)) = (waiting(&mut self.a), waiting(&mut self.b)) else { return false };
-        let side = if a.arrived <= b.arrived { Side::A } else { Side::B };
+        let side = if a <= b { Side::A } else { Side::B };
         let (me, _) = self.pair(side);
-        let Some((_, held)) = me.held.pop() else { return false };
-        self.deliver(side, &held.bytes, held.origin, out);
+        if me.ready() {
+            let Some((_, held)) = me.held.pop() else { return false };
+            self.deliver(side, &held.bytes, held.origin, out);
+        } else if let Some(ending) = me.ending() {
+            let kind = if me.fin.is_some() { Close::Fin } else { Close::Reset };
+            self.close(side, ending, kind, out);
+        }
         true
     }
 }

@@ -107,9 +107,20 @@ impl Direction {
         self.high = self.high.max(at);
     }
 
-    /// Behind the last number the peer may acknowledge for what was delivered.
+    /// Behind the last number the peer can acknowledge after what was delivered.
+    pub fn delivered(&self) -> u64 {
+        self.next + u64::from(self.closed || self.fin_assumed)
+    }
+
+    /// The same, with a FIN that is known and waits.
     pub fn acknowledgeable(&self) -> u64 {
-        self.next + u64::from(self.closed || self.fin_assumed || self.fin.is_some_and(|fin| fin.seq == self.next))
+        self.delivered().max(self.next + u64::from(self.fin.is_some_and(|fin| fin.seq == self.next)))
+    }
+
+    /// The FIN or RST that comes next.
+    pub fn ending(&self) -> Option<Ending> {
+        let is_next = |ending: &Ending| ending.seq <= self.delivered();
+        self.fin.filter(is_next).or(self.rst.filter(is_next))
     }
 
     /// Drops what lies before `next` of the runs that wait; true if the first then begins there.

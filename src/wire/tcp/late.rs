@@ -12,7 +12,7 @@ use crate::wire::Close;
 /// How long a packet may come late: behind the acknowledgment of its bytes, or in a second capture.
 const LATE_NS: i64 = 1_000_000_000;
 /// And how many segments (of any connection) may come before it.
-const LATE_SEGMENTS: u64 = 32;
+const LATE_SEGMENTS: u64 = 64;
 /// A hole that nobody acknowledged waits this many times longer: it will be sent again.
 const UNACKNOWLEDGED: i64 = 60;
 /// The same where the peer's acknowledgments are not captured.
@@ -102,7 +102,7 @@ impl Reassembler {
         if me.started && me.ready() {
             return me.held.first().and_then(|(_, held)| held.origin.ack);
         }
-        me.fin.or(me.rst).filter(|ending| ending.seq <= me.next).and_then(|ending| ending.ack)
+        me.ending().and_then(|ending| ending.ack)
     }
 
     /// Nothing tells where the directions begin, and waiting is over.
