@@ -14,6 +14,9 @@ pub mod probe;
 pub mod recorded;
 pub mod sse;
 mod tcp;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+mod tests;
 pub mod tls;
 
 pub use driver::{Wire, WireOptions};
@@ -114,7 +117,7 @@ pub struct Connection {
     /// SYN, else from the first that was captured.
     pub offset: u64,
     /// Bytes of the other end that it had received when it sent this, counted alike; `u64::MAX`
-    /// if it does not tell. What it acknowledges was always delivered before.
+    /// if it does not tell; for a gap, what it had received before. What it acknowledges was always delivered before.
     pub acked: u64,
 }
 

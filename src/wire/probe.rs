@@ -93,6 +93,8 @@ struct Undecided {
     heard: Vec<Heard>,
     /// The beginning is missing: any slice may be the first that can be recognised.
     midstream: [bool; 2],
+    /// Where in each buffer that may begin.
+    begin: [usize; 2],
 }
 
 struct Heard {
@@ -126,6 +128,7 @@ impl Probe {
         if let State::Undecided(undecided) = &mut self.state {
             std::mem::swap(&mut undecided.client, &mut undecided.server);
             undecided.midstream.reverse();
+            undecided.begin.reverse();
             for heard in &mut undecided.heard {
                 heard.from = match heard.from {
                     Peer::Client => Peer::Server,
@@ -146,27 +149,38 @@ impl Undecided {
 
     /// Takes the next bytes of an end; a protocol once one is certain, or `Err` if there is none.
     fn decide(&mut self, from: Peer, bytes: &[u8]) -> Result<Option<&'static Protocol>, ()> {
-        let midstream = self.midstream[from as usize];
-        let known = self.buffer(from);
-        let grade = |protocol: &Protocol| -> Grade {
-            if known.is_empty() || midstream {
-                (protocol.grade)(from, bytes)
-            } else {
-                let mut all = known.clone();
-                all.extend_from_slice(bytes);
-                (protocol.grade)(from, &all)
+        let begin = self.begin[from as usize];
+        let known = self.buffer(from).get(begin..).unwrap_or_default();
+        if !known.is_empty() {
+            let (grade, protocol) = best(from, &[known, bytes].concat());
+            match grade {
+                Grade::Certain => return Ok(Some(protocol)),
+                Grade::Unsure => return Ok(None),
+                Grade::No if !self.midstream[from as usize] => return Err(()),
+                Grade::No => {}
             }
-        };
-        let mut best = Grade::No;
-        for protocol in PROTOCOLS {
-            let grade = grade(protocol);
-            if grade == Grade::Certain {
-                return Ok(Some(protocol));
-            }
-            best = best.max(grade);
         }
-        if best == Grade::No && !midstream { Err(()) } else { Ok(None) }
+        let before = self.buffer(from).len();
+        let (grade, protocol) = best(from, bytes);
+        self.begin[from as usize] = if grade == Grade::No { before + bytes.len() } else { before };
+        match grade {
+            Grade::Certain => Ok(Some(protocol)),
+            Grade::No if !self.midstream[from as usize] => Err(()),
+            _ => Ok(None),
+        }
     }
+}
+
+/// The protocol that is surest of first bytes.
+fn best(from: Peer, bytes: &[u8]) -> (Grade, &'static Protocol) {
+    let mut best = (Grade::No, &HTTP1);
+    for protocol in PROTOCOLS {
+        let grade = (protocol.grade)(from, bytes);
+        if grade > best.0 {
+            best = (grade, protocol);
+        }
+    }
+    best
 }
 
 impl StreamParser for Probe {
@@ -288,6 +302,7 @@ impl Undecided {
     fn forget(&mut self) {
         self.client.clear();
         self.server.clear();
+        self.begin = [0, 0];
         self.heard.retain(|heard| matches!(heard.what, What::Gap(None) | What::Close(_)));
         self.midstream = [true, true];
     }

@@ -213,8 +213,21 @@ fn trim_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Methods that make a line a request even before its version is seen.
-const METHODS: [&[u8]; 8] = [b"GET", b"POST", b"DELETE", b"OPTIONS", b"HEAD", b"PUT", b"PATCH", b"CONNECT"];
+/// Methods that make a line a request even before its version is seen, and even where it is not
+/// known whether a line begins: none of them ends as another does.
+const METHODS: [&[u8]; 9] = [b"GET", b"POST", b"DELETE", b"OPTIONS", b"HEAD", b"PUT", b"PATCH", b"CONNECT", b"TRACE"];
+
+/// As [`grade`], where the bytes may just as well begin in the middle of a message.
+pub(super) fn grade_after_loss(from: Peer, bytes: &[u8]) -> Grade {
+    match (from, grade(from, bytes)) {
+        (Peer::Client, Grade::Certain) if !METHODS.iter().any(|method| is_of(bytes, method)) => Grade::No,
+        (_, grade) => grade,
+    }
+}
+
+fn is_of(bytes: &[u8], method: &[u8]) -> bool {
+    bytes.trim_ascii_start().strip_prefix(method).is_some_and(|rest| rest.starts_with(b" "))
+}
 
 fn unfinished_request(bytes: &[u8]) -> Grade {
     let method = memchr(b' ', bytes).and_then(|space| bytes.get(..space));

@@ -1,8 +1,8 @@
 //! Bytes that are missing or make no sense, and where reading can go on behind them.
 
 use super::chunked::{Chunked, size_line, whole_chunk};
-use super::head::{Start, grade};
-use super::parser::{Http1, Slice, State};
+use super::head::{Start, grade_after_loss};
+use super::parser::{Begin, Http1, Slice, State};
 use crate::model::exchange::{Mark, Peer};
 use crate::wire::probe::Grade;
 use crate::wire::{Connection, Context};
@@ -50,18 +50,62 @@ impl Http1 {
         if !slice.begins && !follows {
             return all;
         }
-        let is_start = grade(from, slice.bytes) == Grade::Certain;
-        if is_start && (from == Peer::Client || self.pairing.may_answer(slice.offset)) {
-            self.half(from).state = State::Between;
-            if from == Peer::Server {
-                self.pairing.resynced(slice.offset);
-            }
-            return slice;
+        match self.start(from, slice) {
+            Grade::Certain => return slice,
+            Grade::Unsure => return all,
+            Grade::No => {}
         }
-        if from == Peer::Server && matches!(self.server.state, State::LostChunked) {
+        if from == Peer::Client {
+            self.pairing.lost_client(Some(slice.acked));
+        } else if matches!(self.server.state, State::LostChunked) {
             return self.lost_chunk(connection, slice, context).unwrap_or(all);
         }
         all
+    }
+
+    /// Is this slice, or what came just before it and this, the start of a message? If certain,
+    /// that is where the direction stands.
+    fn start(&mut self, from: Peer, slice: Slice<'_>) -> Grade {
+        let half = self.half(from);
+        if !half.head.is_empty() {
+            let before = half.head.len();
+            half.head.extend_from_slice(slice.bytes);
+            let grade = grade_after_loss(from, &half.head);
+            if grade == Grade::Unsure {
+                return grade;
+            }
+            half.head.truncate(before);
+            if grade == Grade::Certain && self.resume(from) {
+                self.half(from).state = State::Head;
+                return grade;
+            }
+            if from == Peer::Client {
+                // Of a request that was not understood; the next one may have followed at once.
+                self.pairing.lost_client(Some(self.client.begin.acked));
+            }
+        }
+        let grade = grade_after_loss(from, slice.bytes);
+        let half = self.half(from);
+        half.head.clear();
+        half.begin = Begin { mark: Some(slice.mark), offset: slice.offset, acked: slice.acked };
+        if grade == Grade::Unsure {
+            half.head.extend_from_slice(slice.bytes);
+        }
+        let refused = grade == Grade::Certain && !self.resume(from);
+        if refused { Grade::No } else { grade }
+    }
+
+    /// A message seems to begin where `begin` says; is that possible?
+    fn resume(&mut self, from: Peer) -> bool {
+        let offset = self.half(from).begin.offset;
+        if from == Peer::Server {
+            if !self.pairing.may_answer(offset) {
+                return false;
+            }
+            self.pairing.resynced(offset);
+        }
+        self.half(from).state = State::Between;
+        true
     }
 
     /// A chunk that is whole proves itself; a longer one is believed if it begins as an event does.
@@ -71,6 +115,9 @@ impl Http1 {
         slice: Slice<'a>,
         context: &mut Context<'_>,
     ) -> Option<Slice<'a>> {
+        if !self.pairing.may_continue(slice.acked) {
+            return None;
+        }
         let open = self.pairing.front()?;
         match whole_chunk(slice.bytes) {
             Some((_, 0)) => {
@@ -90,15 +137,17 @@ impl Http1 {
         Some(slice)
     }
 
-    /// Bytes of one direction are missing, or make no sense: it is out of step.
-    pub(super) fn lose(&mut self, connection: &Connection, from: Peer, context: &mut Context<'_>) {
+    /// Bytes of one direction are missing or make no sense: it is out of step. `heard` is what its
+    /// end had received of the other before, where that is known.
+    pub(super) fn lose(&mut self, connection: &Connection, from: Peer, heard: Option<u64>, context: &mut Context<'_>) {
         let half = self.half(from);
         let was = std::mem::replace(&mut half.state, State::Lost);
         half.head.clear();
         match (from, was) {
             (_, State::Done) => half.state = State::Done,
             (Peer::Client, was) => {
-                self.pairing.lost_client();
+                let begins = matches!(was, State::Between | State::Head | State::Lost);
+                self.pairing.lost_client(heard.filter(|_| begins));
                 if matches!(was, State::Body(_) | State::Chunked(_))
                     && let Some(open) = self.pairing.back().filter(|open| !open.request_done)
                 {

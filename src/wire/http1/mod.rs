@@ -12,8 +12,6 @@ mod loss;
 mod open;
 mod pairing;
 mod parser;
-#[cfg(test)]
-mod tests;
 
 pub(super) use head::{Fields, Head, Start, grade};
 pub(super) use open::Open;

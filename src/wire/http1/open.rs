@@ -22,6 +22,8 @@ pub(in crate::wire) struct Open {
     pub doubtful: bool,
     /// Where its request begins among the client's bytes.
     pub begin: u64,
+    /// Where it ends, at the latest; of one that was not captured, what the server had by then.
+    pub end: u64,
     /// The server's bytes that the client had when it sent the request.
     pub acked: u64,
 }
@@ -55,6 +57,7 @@ impl Open {
             answered: false,
             doubtful: false,
             begin: 0,
+            end: 0,
             acked: 0,
         }
     }

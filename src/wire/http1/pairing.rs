@@ -18,6 +18,10 @@ pub(super) struct Pairing {
     doubt: bool,
     /// Bytes of the client are missing since its last request: it may have sent others.
     unseen_requests: bool,
+    /// How many bytes of the server the client had before a request of it went missing.
+    lost_at: Option<u64>,
+    /// Bytes have been missing at some time.
+    was_doubtful: bool,
     /// The server's bytes have been followed without a break from here on.
     synced: u64,
 }
@@ -39,15 +43,19 @@ impl Pairing {
     pub(super) fn take(&mut self) -> VecDeque<Open> {
         std::mem::take(&mut self.open)
     }
-    /// Bytes of the client are missing, and a request may have been among them.
-    pub(super) fn lost_client(&mut self) {
+    /// Bytes of the client are missing, and a request may have been among them; for sure if
+    /// `heard` tells how many bytes of the server it had before them.
+    pub(super) fn lost_client(&mut self, heard: Option<u64>) {
         self.doubt = true;
+        self.was_doubtful = true;
+        self.lost_at = heard.or(self.lost_at);
         self.unseen_requests = true;
     }
 
     /// Bytes of the server are missing, and the end of a response may have been among them.
     pub(super) fn lost_server(&mut self, connection: &Connection, context: &mut Context<'_>) {
         self.doubt = true;
+        self.was_doubtful = true;
         for open in self.open.iter_mut().filter(|open| open.response_done.is_none()) {
             open.response_gap(connection, context);
         }
@@ -71,6 +79,8 @@ impl Pairing {
             true => waiting.any(|before| before.acked == open.acked && open.acked != u64::MAX && !before.answered),
             false => waiting.next().is_some(),
         };
+        // Or the first of the two is missing.
+        self.pipelines |= self.unseen_requests && self.lost_at == Some(open.acked);
         let proves = self.doubt && !self.pipelines && open.acked == sent;
         if proves {
             let first = open.exchange.request.as_ref().map(|request| request.first);
@@ -109,6 +119,12 @@ impl Pairing {
             || self.open.iter().any(|open| !open.answered && open.acked == offset)
     }
 
+    /// Can what the server sent when it had `acked` of the client's bytes still be of the response
+    /// at hand? Not once it had another request.
+    pub(super) fn may_continue(&self, acked: u64) -> bool {
+        self.open.len() == 1 && self.open.front().is_some_and(|open| acked <= open.end)
+    }
+
     /// The server is in step again, from `offset` on.
     pub(super) fn resynced(&mut self, offset: u64) {
         self.synced = offset;
@@ -127,7 +143,7 @@ impl Pairing {
     ) {
         let waits = |open: &Open| !open.answered;
         let owner = if !self.doubt {
-            self.open.iter().position(waits)
+            self.open.iter().position(|open| waits(open) && (!self.was_doubtful || open.begin < acked))
         } else if self.pipelines {
             None
         } else {
@@ -148,7 +164,9 @@ impl Pairing {
             before.end(end, None, mark, connection, context);
         }
         if owner.is_none() {
-            self.open.push_front(Open::without_request(connection, context));
+            let mut open = Open::without_request(connection, context);
+            open.end = acked;
+            self.open.push_front(open);
         }
     }
 

@@ -112,7 +112,7 @@ impl StreamParser for Http1 {
         };
         if !skipped {
             self.cut_head(connection, from, mark, context);
-            self.lose(connection, from, context);
+            self.lose(connection, from, bytes.map(|_| connection.acked), context);
             return;
         }
         match from {
@@ -240,7 +240,8 @@ impl Http1 {
                 (ProblemKind::BadHttp, text)
             };
             tell(kind, slice.mark, text, context);
-            self.lose(connection, from, context);
+            let acked = self.half(from).begin.acked;
+            self.lose(connection, from, Some(acked), context);
         }
         slice.skip(slice.bytes.len())
     }
@@ -353,7 +354,7 @@ impl Http1 {
             Length::UntilClose => State::UntilClose,
             Length::Invalid => {
                 tell(ProblemKind::BadHttp, last, "the length of a body contradicts itself or is no number", context);
-                self.lose(connection, from, context);
+                self.lose(connection, from, None, context);
                 self.half(from).behind_head = true;
                 return;
             }
@@ -406,7 +407,7 @@ impl Http1 {
             }
             Step::Broken => {
                 tell(ProblemKind::BadHttp, slice.mark, "a chunk has no size or no end where it should", context);
-                self.lose(connection, from, context);
+                self.lose(connection, from, None, context);
                 slice.skip(slice.bytes.len())
             }
         }
@@ -424,7 +425,9 @@ impl Http1 {
         self.half(from).state = State::Between;
         match from {
             Peer::Client => {
+                let sent = self.client.sent;
                 if let Some(open) = self.pairing.back() {
+                    open.end = sent;
                     open.request_end(tail, mark, connection, context);
                 }
             }

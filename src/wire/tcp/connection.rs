@@ -130,7 +130,7 @@ impl Reassembler {
             && peer.held.is_empty()
             && !me.closed
             && me.fin.is_none()
-            && peer.rst.is_none()
+            && peer.fin.or(peer.rst).is_none()
             && me.high <= me.next
             && !(me.good && segment.checksum == Checksum::Bad);
         let Some(ack) = segment.ack.filter(|_| simple) else { return false };
@@ -140,6 +140,7 @@ impl Reassembler {
         }
         me.good |= segment.checksum == Checksum::Good;
         me.seen = true;
+        me.heard = me.heard.max(ack);
         let at =
             At { offset: me.next - me.start, acked: ack.min(peer.next).saturating_sub(peer.start), mark: segment.mark };
         if !segment.payload.is_empty() {
@@ -193,6 +194,10 @@ impl Reassembler {
             }
             peer.acked = ack;
         }
+        let (me, _) = self.pair(side);
+        if me.started && me.near(segment.seq) <= me.next {
+            me.heard = me.heard.max(ack);
+        }
         Some(ack)
     }
 
@@ -215,9 +220,6 @@ impl Reassembler {
             if !one_byte && me.copies.differ(seq, segment.payload) {
                 out.problem(ProblemKind::ConflictingOverlap, segment.mark, DIFFERS);
             }
-            return;
-        }
-        if !me.started && one_byte && me.low_ack.is_some_and(|low| low > seq) {
             return;
         }
         me.low = Some(me.low.map_or(seq, |low| low.min(seq)));
@@ -284,9 +286,9 @@ impl Reassembler {
 
     /// Where the other direction is not captured, what this side acknowledges of it is missing.
     fn tell_absent(&mut self, side: Side, ack: Option<u64>, mark: Mark, out: &mut impl Output) {
-        let (_, peer) = self.pair(side);
+        let (me, peer) = self.pair(side);
         if let Some(ack) = ack.filter(|ack| peer.absent && peer.started && *ack > peer.next && *ack <= peer.acked) {
-            let at = At { offset: peer.next - peer.start, acked: u64::MAX, mark };
+            let at = At { offset: peer.next - peer.start, acked: acked(Some(peer.heard), me), mark };
             let bytes = ack - peer.next;
             peer.next = ack;
             out.gap(side.other(), Some(bytes), at);
@@ -297,6 +299,7 @@ impl Reassembler {
         self.tell_absent(side, origin.ack, origin.mark, out);
         let (me, peer) = self.pair(side);
         let at = At { offset: me.next - me.start, acked: acked(origin.ack, peer), mark: origin.mark };
+        me.heard = me.heard.max(origin.ack.unwrap_or(0));
         me.copies.delivered(me.next, bytes);
         me.next += bytes.len() as u64;
         me.high = me.high.max(me.next);
@@ -402,6 +405,7 @@ impl Reassembler {
 
 const DIFFERS: &str = "a second copy of these bytes differs from the first, which was kept";
 
-fn acked(ack: Option<u64>, peer: &Direction) -> u64 {
+/// Bytes of `peer` that come before its number `ack`, as far as told.
+pub(super) fn acked(ack: Option<u64>, peer: &Direction) -> u64 {
     ack.map_or(u64::MAX, |ack| ack.min(peer.next).saturating_sub(peer.start))
 }

@@ -42,6 +42,8 @@ pub(super) struct Direction {
     pub high: u64,
     /// Highest acknowledgment by the peer.
     pub acked: u64,
+    /// Highest acknowledgment that this direction carried up to `next`, in the other's sequence.
+    pub heard: u64,
     /// Lowest acknowledgment by the peer.
     pub low_ack: Option<u64>,
     /// Since when `acked` is beyond `next`.

@@ -1,6 +1,6 @@
 //! How long a connection waits for packets that come late, and what becomes of those that do not.
 
-use super::connection::Reassembler;
+use super::connection::{Reassembler, acked};
 use super::direction::Hole;
 use super::held::Trust;
 use super::{At, Output, Side};
@@ -76,12 +76,12 @@ impl Reassembler {
             hole.end = hole.end.min(ack);
         }
         let (me, peer) = self.pair(side);
-        let at = At { offset: me.next - me.start, acked: peer.next - peer.start, mark: hole.mark };
+        let at = At { offset: me.next - me.start, acked: acked(Some(me.heard), peer), mark: hole.mark };
         if hole.suspect {
             if let Some((_, held)) = me.held.pop() {
                 self.deliver(side, &held.bytes, held.origin, out);
             }
-        } else if hole.acked && hole.end == me.next + 1 && me.held.is_empty() && me.high <= me.next {
+        } else if me.acked == me.next + 1 && !me.fin_assumed && me.held.is_empty() && me.high <= me.next {
             me.fin_assumed = true;
         } else {
             let bytes = hole.end - me.next;
@@ -117,6 +117,14 @@ impl Reassembler {
             let (me, _) = self.pair(side);
             if me.started {
                 continue;
+            }
+            if let Some((start, held)) = me.held.first()
+                && *held.bytes == *b"\0"
+                && me.low_ack == Some(start + 1)
+            {
+                // The first packet was a keep-alive probe with its byte of garbage.
+                me.held.pop();
+                me.low = me.low_ack;
             }
             let lowest = [me.low, me.fin.map(|fin| fin.seq), me.rst.map(|rst| rst.seq)].into_iter().flatten().min();
             match lowest.or(me.low_ack) {

@@ -12,8 +12,6 @@ mod copies;
 mod direction;
 mod held;
 mod late;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use connection::Reassembler;
 pub(crate) use late::Clock;
@@ -47,7 +45,8 @@ impl Side {
 pub(crate) struct At {
     /// Bytes of this direction before it (delivered or told as gaps) since the start.
     pub offset: u64,
-    /// Bytes of the other direction that the sender had received when it sent this.
+    /// Bytes of the other direction that the sender had received when it sent this; for a gap, what
+    /// it had received before.
     pub acked: u64,
     /// Frame and time.
     pub mark: Mark,

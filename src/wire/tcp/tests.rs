@@ -1,1 +1,0 @@
-//! Segments in every order, split and state through reassembly.
