@@ -7,6 +7,7 @@
 //! the first of the response to come ([`pairing`]).
 
 mod chunked;
+mod closing;
 mod head;
 mod loss;
 mod open;
