@@ -511,3 +511,36 @@ fn a_hole_in_the_handshake_does_not_cost_what_follows() {
         }
     }
 }
+
+/// A conversation whose handshake, or all that follows it from the server, is missing.
+fn holed(handshake: bool) -> (support::Read, [Vec<u8>; 2]) {
+    let mut link = ends(ring::cipher_suite::TLS13_AES_128_GCM_SHA256, &["http/1.1"]).connect();
+    link.pump();
+    let [client, server] = [Peer::Client, Peer::Server].map(|of| link.recording.bytes(of));
+    for turn in 0..5 {
+        link.say(Peer::Client, &text(300, turn));
+        link.say(Peer::Server, &text(300, 10 + turn));
+    }
+    let (recording, said) = link.end();
+    let all = recording.bytes(Peer::Server);
+    let holed = if handshake {
+        recording.with_hole(Peer::Client, 0, client, false).with_hole(Peer::Server, 0, server, false)
+    } else {
+        recording.with_hole(Peer::Server, server, all, true)
+    };
+    (decrypt(&holed), said)
+}
+
+#[test]
+fn without_its_handshake_a_connection_is_known_by_the_key_that_fits() {
+    let (read, said) = holed(true);
+    assert!(read.seen.text(Peer::Client) == said[0] && read.seen.text(Peer::Server) == said[1]);
+    assert_eq!((read.count.connections, read.count.readable), (1, 1));
+}
+
+#[test]
+fn that_answers_are_missing_is_told_before_the_end() {
+    let (read, said) = holed(false);
+    assert!(read.seen.text(Peer::Client) == said[0] && read.seen.text(Peer::Server).is_empty());
+    assert!(read.seen.has_gap(Peer::Server));
+}

@@ -244,6 +244,10 @@ fn cancel(visits: &[Visit], index: &Index, out: &mut Answers) {
 
 fn place(visits: &[Visit], groups: &Groups, index: &Index, r: ReplyRef, out: &mut Answers) {
     let Some((visit, reply)) = get(visits, r) else { return };
+    if visit.request_gap && visit.rpc.is_empty() && !visit.is_get() {
+        // What it answers is in bytes that are missing.
+        return;
+    }
     if visit.is_get() || visit.rpc.is_empty() {
         on_stream(visits, index, r, out);
         return;

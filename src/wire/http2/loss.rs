@@ -36,7 +36,7 @@ impl Http2 {
         half.partly_seen = true;
         if let Some(stream) = self.stream(at, id) {
             match at.from {
-                Peer::Client => stream.open.request_gap(),
+                Peer::Client => stream.request_gap(),
                 Peer::Server => {
                     stream.open.response_gap(at.connection, at.context);
                     // It may have ended the stream.
@@ -62,7 +62,7 @@ impl Http2 {
         for stream in self.streams.values_mut() {
             stream.catch_up(self.holes, at.connection, at.context);
             if !stream.open.request_done {
-                stream.open.request_gap();
+                stream.request_gap();
                 stream.open.request_end(&[], at.mark, at.connection, at.context);
             }
             stream.open.client_closed(at.mark, at.connection, at.context);

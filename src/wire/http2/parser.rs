@@ -344,7 +344,7 @@ impl Http2 {
         let Some(stream) = self.stream(at, id) else { return };
         match at.from {
             Peer::Client => {
-                stream.open.request_gap();
+                stream.request_gap();
                 if ends {
                     self.request_end(at, id, &[], at.mark);
                 }
@@ -429,7 +429,7 @@ impl Http2 {
 
 /// A request of which bytes are missing is not waited for once it is answered.
 fn close_cut_request(stream: &mut Stream, at: &mut At<'_, '_>) {
-    let cut = stream.open.exchange.request.as_ref().filter(|request| request.gap).map(|request| request.last);
+    let cut = stream.open.exchange.request.as_ref().filter(|_| stream.cut_request).map(|request| request.last);
     if let Some(last) = cut {
         stream.open.request_end(&[], last, at.connection, at.context);
     }

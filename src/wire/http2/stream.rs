@@ -11,6 +11,8 @@ pub(super) struct Stream {
     pub(super) open: Open,
     /// The server's frames on it may have been in a hole, its last one too.
     pub(super) in_hole: bool,
+    /// Bytes of the request's body are missing: its end may never be seen.
+    pub(super) cut_request: bool,
     /// Holes of the client's and the server's direction that it knows of.
     told: [u64; 2],
 }
@@ -18,7 +20,7 @@ pub(super) struct Stream {
 impl Stream {
     /// A stream whose exchange is open already.
     pub(super) fn new(open: Open, id: u32, holes: [u64; 2]) -> Stream {
-        let mut stream = Stream { open, in_hole: false, told: holes };
+        let mut stream = Stream { open, in_hole: false, cut_request: false, told: holes };
         stream.open.exchange.h2_stream = Some(id);
         stream
     }
@@ -28,7 +30,7 @@ impl Stream {
         let [client, server] = self.told;
         self.told = holes;
         if client != holes[0] && !self.open.request_done {
-            self.open.request_gap();
+            self.request_gap();
         }
         if server != holes[1] && self.open.response_done.is_none() {
             self.open.response_gap(connection, context);
@@ -45,8 +47,14 @@ impl Stream {
         context: &mut Context<'_>,
     ) -> Stream {
         let Block { first, last, fields, .. } = block;
+        let is_whole = fields.unknown == 0;
         let head = Head { start: start(&fields), fields: request_fields(fields), odd_lines: 0 };
-        Stream::new(Open::with_request(connection, head, (first, last), (0, 0), context), id, holes)
+        let mut stream = Stream::new(Open::with_request(connection, head, (first, last), (0, 0), context), id, holes);
+        if let Some(request) = stream.open.exchange.request.as_mut().filter(|_| !is_whole) {
+            // The session, or what else a rule may look for, can be among what is not known.
+            request.gap = true;
+        }
+        stream
     }
 
     /// One whose request was not seen.
@@ -57,6 +65,12 @@ impl Stream {
         context: &mut Context<'_>,
     ) -> Stream {
         Stream::new(Open::without_request(connection, context), id, holes)
+    }
+
+    /// Bytes of the request are missing.
+    pub(super) fn request_gap(&mut self) {
+        self.cut_request = true;
+        self.open.request_gap();
     }
 
     /// Nothing more will come. `end` is how the connection or the stream ended, `by` whose doing it was.

@@ -122,8 +122,12 @@ impl Core {
 
     fn count_sealed(&mut self, from: Peer) {
         self.side(from).sealed += 1;
-        if !self.counted {
-            self.counted = true;
+        self.meet();
+    }
+
+    /// Counts the connection as one that carries more than a handshake in the clear.
+    pub(super) fn meet(&mut self) {
+        if !std::mem::replace(&mut self.counted, true) {
             self.setup.count_connection();
         }
     }

@@ -29,7 +29,7 @@ impl Core {
         self.open_inner(at);
         let side = self.side(at.from);
         let in_gap = std::mem::take(&mut side.pending_gap) | std::mem::take(&mut side.doubtful_gap);
-        (side.delivered, side.unreadable, side.told_gap) = (true, false, false);
+        (side.delivered, side.unreadable) = (true, false);
         let connection = self.inside(at);
         if let Inner::Open(inner) = &mut self.inner {
             if in_gap {
@@ -83,12 +83,22 @@ impl Core {
             side.doubtful_gap |= !certain;
             return;
         }
-        let told = bytes.is_none() && std::mem::replace(&mut side.told_gap, bytes.is_none());
         let connection = self.inside(at);
-        if let (Inner::Open(inner), false) = (&mut self.inner, told) {
+        if let Inner::Open(inner) = &mut self.inner {
             inner.gap(&connection, at.from, bytes, at.mark, at.context);
         }
         self.side(at.from).progress.carry(bytes.unwrap_or(0), at.end);
+    }
+
+    /// No record will tell any more whether application data was lost: it may have been.
+    fn settle_gap(&mut self, at: &mut At<'_, '_>) {
+        let side = self.side(at.from);
+        if std::mem::take(&mut side.pending_gap) | std::mem::take(&mut side.doubtful_gap) {
+            let connection = self.inside(at);
+            if let Inner::Open(inner) = &mut self.inner {
+                inner.gap(&connection, at.from, None, at.mark, at.context);
+            }
+        }
     }
 
     /// Nothing of one direction can be read for want of its keys.
@@ -96,11 +106,9 @@ impl Core {
         let side = self.side(at.from);
         side.unreadable = true;
         side.pending_gap = true;
-        let told = side.told_gap;
         let connection = self.inside(at);
-        if let (Inner::Open(inner), false) = (&mut self.inner, told) {
+        if let Inner::Open(inner) = &mut self.inner {
             inner.gap(&connection, at.from, None, at.mark, at.context);
-            self.side(at.from).told_gap = true;
         }
     }
 
@@ -110,6 +118,9 @@ impl Core {
             let stage = self.side_ref(Peer::Client).stage;
             // Nobody said whether it was accepted: more likely it was.
             self.settle_early(at, stage.is_none_or(|stage| stage <= super::session::Stage::Early));
+        }
+        for from in [Peer::Client, Peer::Server] {
+            self.settle_gap(&mut at.elsewhere(from, at.mark));
         }
         let connection = self.inside(at);
         if let Inner::Open(inner) = &mut self.inner {

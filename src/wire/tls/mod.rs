@@ -109,6 +109,10 @@ impl TlsParser {
         let end = at.connection.offset.saturating_add(input.len() as u64);
         let framer = framer_of(&mut self.framers, at.from);
         framer.pass_over = self.core.is_hopeless();
+        let is_more = !input.is_empty();
+        if framer.is_searching() && is_more {
+            self.core.meet();
+        }
         while let Some(step) = framer.next(&mut input) {
             at.end = end.saturating_sub(input.len() as u64);
             match step {
@@ -122,6 +126,10 @@ impl TlsParser {
                 Step::NotTls => self.core.not_tls(at),
             }
             framer.pass_over = self.core.is_hopeless();
+        }
+        if framer.is_searching() && is_more {
+            // Every request that is sent meanwhile may have its answer in this.
+            self.core.inner_gap(at, None);
         }
     }
 

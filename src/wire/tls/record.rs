@@ -296,6 +296,11 @@ impl Framer {
         }
     }
 
+    /// Is the record boundary lost?
+    pub(super) fn is_searching(&self) -> bool {
+        matches!(self.state, State::Searching(_))
+    }
+
     /// Has a record begun and not ended?
     pub(super) fn has_partial(&self) -> bool {
         matches!(self.state, State::InStep) && self.buffer.len() > self.start + self.taken

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 /// Sequence numbers tried for one record after a hole.
 const SEQUENCE_TRIES: u64 = 4096;
 
+/// Sequence numbers tried for one record with the secrets of every connection.
+const IDENTIFY_SEQUENCES: u64 = 32;
+
 /// What one trial costs beside its record, in bytes decrypted.
 const TRIAL_OVERHEAD_BYTES: usize = 256;
 
@@ -44,8 +47,6 @@ pub(super) struct Side {
     pub(super) pending_gap: bool,
     /// As `pending_gap`, unless the next record that opens shows that only the handshake was hit.
     pub(super) doubtful_gap: bool,
-    /// The inner parser was told of a hole of unknown length, and nothing was read since.
-    pub(super) told_gap: bool,
     /// Application data went by for which there are no keys.
     pub(super) unreadable: bool,
     /// How its plaintext lies in its TCP stream.
@@ -68,7 +69,6 @@ impl Side {
             delivered: false,
             pending_gap: false,
             doubtful_gap: false,
-            told_gap: false,
             unreadable: false,
             progress: Progress::default(),
             identify_tries: 0,
@@ -84,20 +84,24 @@ impl Side {
         out: &mut Vec<u8>,
     ) -> bool {
         budget.earn(record.body.len());
-        let mut trial = Trial { record, doubt: self.doubt, budget, out };
-        if let Some(active) = &mut self.active
-            && let Some(skipped) = trial.open(active)
-        {
-            return self.was_opened(record.body, skipped);
-        }
-        for mut next in self.candidates(session) {
-            if let Some(skipped) = trial.open(&mut next) {
-                return self.was_entered(session, record.body, next, skipped);
+        let mut trial = Trial { record, given_up: false, budget, out };
+        let mut candidates = self.candidates(session);
+        for skipped in 0..=self.doubt.min(SEQUENCE_TRIES) {
+            if self.active.as_mut().is_some_and(|active| trial.open(active, skipped)) {
+                return self.was_opened(record.body, skipped);
+            }
+            if let Some(nth) = candidates.iter_mut().position(|next| trial.open(next, skipped)) {
+                return self.was_entered(session, record.body, candidates.swap_remove(nth), skipped);
+            }
+            if trial.given_up {
+                break;
             }
         }
         if session.client.is_none() && self.active.is_none() && self.identify_tries < IDENTIFY_TRIES {
             self.identify_tries += 1;
-            if let Some((next, skipped)) = session.identify(self.index, |next| trial.open(next)) {
+            let most = self.doubt.min(IDENTIFY_SEQUENCES);
+            let opens = |next: &mut Protection| (0..=most).find(|skipped| trial.open(next, *skipped));
+            if let Some((next, skipped)) = session.identify(self.index, opens) {
                 return self.was_entered(session, record.body, next, skipped);
             }
         }
@@ -226,28 +230,26 @@ impl Progress {
 /// Trying to open one record.
 struct Trial<'a> {
     record: &'a Record<'a>,
-    /// Sequence numbers that may have been skipped.
-    doubt: u64,
+    /// There was too little budget for it.
+    given_up: bool,
     budget: &'a mut Budget,
     out: &'a mut Vec<u8>,
 }
 
 impl Trial<'_> {
-    /// Tries the sequence numbers from the next one on; the one that fits becomes the current one.
-    /// Returns how many were skipped.
-    fn open(&mut self, protection: &mut Protection) -> Option<u64> {
-        for skipped in 0..=self.doubt.min(SEQUENCE_TRIES) {
-            if skipped > 0 {
-                // The first guess is ordinary work.
-                self.budget.spend(self.record.body.len() + TRIAL_OVERHEAD_BYTES)?;
-            }
-            let sequence = protection.sequence.saturating_add(skipped);
-            if protection.cipher.open(sequence, self.record.header, self.record.body, self.out) {
-                protection.sequence = sequence;
-                return Some(skipped);
-            }
+    /// Tries the sequence number that comes so many after the next one; if it fits it becomes the current one.
+    fn open(&mut self, protection: &mut Protection, skipped: u64) -> bool {
+        // The first guess is ordinary work.
+        if skipped > 0 && !self.budget.spend(self.record.body.len() + TRIAL_OVERHEAD_BYTES) {
+            self.given_up = true;
+            return false;
         }
-        None
+        let sequence = protection.sequence.saturating_add(skipped);
+        let opened = protection.cipher.open(sequence, self.record.header, self.record.body, self.out);
+        if opened {
+            protection.sequence = sequence;
+        }
+        opened
     }
 }
 
@@ -272,11 +274,14 @@ impl Budget {
         self.left = self.left.saturating_add(bytes.saturating_mul(2)).min(limits::TLS_TRIAL_BYTES);
     }
 
-    fn spend(&mut self, bytes: usize) -> Option<()> {
+    fn spend(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes) {
             Some(left) => self.left = left,
-            None => self.is_exhausted = true,
+            None => {
+                self.is_exhausted = true;
+                return false;
+            }
         }
-        (!self.is_exhausted).then_some(())
+        true
     }
 }
