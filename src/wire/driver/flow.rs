@@ -107,22 +107,34 @@ impl Flow {
         };
     }
 
-    pub(super) fn run(&mut self, told: &mut Told<'_>, work: impl FnOnce(&mut Reassembler, &mut Heard<'_, '_>)) {
-        let mut facts = self.facts;
+    #[inline]
+    pub(super) fn run<T>(
+        &mut self,
+        told: &mut Told<'_>,
+        work: impl FnOnce(&mut Reassembler, &mut Heard<'_, '_>) -> T,
+    ) -> T {
         let mut heard = Heard {
             told,
-            facts: &mut facts,
+            facts: &mut self.facts,
             parser: &mut self.parser,
             client: self.client,
             certain: self.client_is_certain,
             addresses: self.addresses,
             has_data: &mut self.has_data,
         };
-        work(&mut self.reassembler, &mut heard);
-        let (client, certain) = (heard.client, heard.certain);
-        self.client = client;
-        self.client_is_certain = certain;
-        self.facts = facts;
+        let result = work(&mut self.reassembler, &mut heard);
+        (self.client, self.client_is_certain) = (heard.client, heard.certain);
+        result
+    }
+}
+
+impl Flow {
+    /// Says of a connection that is over what could not be read of it.
+    pub(super) fn tell_one_direction(&self, told: &mut Told<'_>) {
+        if self.has_data && self.facts.one_direction {
+            let text = "only one direction of this connection was captured";
+            told.problem(ProblemKind::OneDirection, self.last_mark, text);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::tcp::{Clock, Side};
 use super::tls::TlsSetup;
 use super::{Segment, flags};
-use crate::model::exchange::ExchangeSink;
+use crate::model::exchange::{ExchangeSink, Mark};
 use crate::model::limits;
 use crate::model::place::InputId;
 use crate::model::problem::{ProblemKind, Problems};
@@ -56,7 +56,8 @@ pub struct Wire {
 #[derive(Default)]
 struct Input {
     streams: u64,
-    latest: Option<Time>,
+    /// The latest segment.
+    latest: Option<Mark>,
     disorder_ns: i64,
 }
 
@@ -121,8 +122,8 @@ impl Wire {
         let input = input_of(&mut self.inputs, segment.mark.place.input);
         let now = segment.mark.at;
         match input.latest {
-            Some(latest) if latest > now => input.disorder_ns = input.disorder_ns.max(latest.since(now)),
-            _ => input.latest = Some(now),
+            Some(latest) if latest.at > now => input.disorder_ns = input.disorder_ns.max(latest.at.since(now)),
+            _ => input.latest = Some(segment.mark),
         }
         Clock { now, count: self.count, disorder_ns: input.disorder_ns, ended: false }
     }
@@ -197,9 +198,10 @@ impl Wire {
         }
         let before = flow.reassembler.held_bytes();
         let mut context = Told { sink, problems, next_exchange: &mut self.next_exchange, stray: &mut self.stray };
-        flow.run(&mut context, |reassembler, out| {
-            reassembler.segment(side, segment, clock, out);
-        });
+        let usual = flow.run(&mut context, |reassembler, out| reassembler.segment(side, segment, clock, out));
+        if usual && !flow.reassembler.is_over() {
+            return;
+        }
         self.held_bytes = self.held_bytes + flow.reassembler.held_bytes() - before;
         let over_total = self.held_bytes > limits::REORDER_TOTAL_BYTES;
         if over_total && flow.reassembler.held_bytes() > 0 {
@@ -216,6 +218,7 @@ impl Wire {
             self.held_bytes = self.held_bytes + flow.reassembler.held_bytes() - before;
         }
         if flow.reassembler.is_over() {
+            flow.tell_one_direction(&mut context);
             self.retire(index);
         } else if !flow.is_waiting && flow.reassembler.is_waiting() {
             flow.is_waiting = true;
@@ -244,19 +247,19 @@ impl Wire {
         }
     }
 
-    /// Ends a connection: what waits is delivered.
+    /// Ends a connection: what waits is delivered. Where all `ended`, that is where its inputs do.
     fn end(&mut self, index: u32, clock: &Clock, sink: &mut dyn ExchangeSink, problems: &mut [Problems]) {
         let Some(flow) = self.slots.get_mut(index as usize).and_then(|slot| slot.flow.as_deref_mut()) else { return };
         if flow.is_closed {
             return;
         }
+        let inputs = flow.also_in.iter().chain([&flow.facts.input]);
+        let latest = inputs.filter_map(|input| self.inputs.get(*input as usize)?.latest).max_by_key(|mark| mark.at);
+        let latest = latest.filter(|_| clock.ended);
         let before = flow.reassembler.held_bytes();
         let mut context = Told { sink, problems, next_exchange: &mut self.next_exchange, stray: &mut self.stray };
-        flow.run(&mut context, |reassembler, out| reassembler.finish(clock, out));
-        if flow.has_data && flow.facts.one_direction {
-            let mark = flow.last_mark;
-            context.problem(ProblemKind::OneDirection, mark, "only one direction of this connection was captured");
-        }
+        flow.run(&mut context, |reassembler, out| reassembler.finish(clock, latest, out));
+        flow.tell_one_direction(&mut context);
         self.held_bytes -= before;
         self.retire(index);
     }

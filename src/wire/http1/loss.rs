@@ -28,7 +28,7 @@ impl Http1 {
             }
             Start::Response(status) if (100..200).contains(&status) => {}
             Start::Response(status) => {
-                self.pairing.response(begin.offset, begin.acked, first, connection, context);
+                self.pairing.response(status, begin.offset, begin.acked, first, connection, context);
                 if let Some(open) = self.pairing.front() {
                     open.response_head(status, head.fields, first, connection, context);
                 }

@@ -135,15 +135,18 @@ impl Pairing {
     /// request if none is proved. What stands before it can have no response any more.
     pub(super) fn response(
         &mut self,
+        status: u16,
         offset: u64,
         acked: u64,
         first: Mark,
         connection: &Connection,
         context: &mut Context<'_>,
     ) {
+        // A server that has waited long enough says 408 to no request at all.
+        let doubtful = self.was_doubtful || status == 408;
         let waits = |open: &Open| !open.answered;
         let owner = if !self.doubt {
-            self.open.iter().position(|open| waits(open) && (!self.was_doubtful || open.begin < acked))
+            self.open.iter().position(|open| waits(open) && (!doubtful || open.begin < acked))
         } else if self.pipelines {
             None
         } else {

@@ -1,7 +1,8 @@
 //! Follows the messages of both directions.
 
 use super::chunked::{Chunked, Step};
-use super::head::{Head, HeadReader, Length, Start, grade, has_token, head_len, request_length, response_length};
+use super::head::{Head, HeadReader, Length, Start, grade, grade_after_loss, has_token, head_len};
+use super::head::{request_length, response_length};
 use super::open::Open;
 use super::pairing::Pairing;
 use crate::model::exchange::{End, Mark, Peer};
@@ -29,6 +30,8 @@ pub(super) struct Half {
     pub(super) head: Vec<u8>,
     pub(super) begin: Begin,
     pub(super) reader: HeadReader,
+    /// A request waits for leave to send its body.
+    pub(super) expects: bool,
     /// It was lost by a head just read.
     pub(super) behind_head: bool,
     /// Bytes so far, missing ones included.
@@ -165,6 +168,11 @@ impl Http1 {
         slice: Slice<'a>,
         context: &mut Context<'_>,
     ) -> Slice<'a> {
+        if from == Peer::Client && std::mem::take(&mut self.client.expects) && self.body_is_left_out(slice) {
+            let request = self.pairing.back().and_then(|open| open.exchange.request.as_ref());
+            let last = request.map_or(slice.mark, |request| request.last);
+            self.end_message(connection, from, &[], last, context);
+        }
         match self.half(from).state {
             State::Between => self.between(from, slice),
             State::Head => self.head(connection, from, slice, context),
@@ -187,6 +195,14 @@ impl Http1 {
             State::Lost | State::LostChunked => self.lost(connection, from, slice, context),
             State::Done => slice.skip(slice.bytes.len()),
         }
+    }
+
+    /// A client that was refused what it asked with `Expect` (RFC 9110 §10.1.1) may go on with its
+    /// next request.
+    fn body_is_left_out(&mut self, slice: Slice<'_>) -> bool {
+        matches!(self.client.state, State::Body(_) | State::Chunked(Chunked::START))
+            && self.pairing.back().is_some_and(|open| open.answered)
+            && grade_after_loss(Peer::Client, slice.bytes) == Grade::Certain
     }
 
     /// Empty lines before a start line are passed over (RFC 9112 §2.2).
@@ -277,6 +293,7 @@ impl Http1 {
         context: &mut Context<'_>,
     ) {
         let length = request_length(&head.fields);
+        self.client.expects = has_token(&head.fields, "expect", "100-continue");
         self.add_request(connection, head, begin, last, context);
         self.begin_body(connection, Peer::Client, length, last, context);
     }
@@ -314,7 +331,7 @@ impl Http1 {
             return;
         }
         let first = begin.mark.unwrap_or(last);
-        self.pairing.response(begin.offset, begin.acked, first, connection, context);
+        self.pairing.response(status, begin.offset, begin.acked, first, connection, context);
         if status == 101 && has_token(&head.fields, "upgrade", "h2c") {
             self.upgraded = self.pairing.take().pop_front().map(Http2::upgraded).map(Box::new);
             (self.client.state, self.server.state) = (State::Done, State::Done);

@@ -72,8 +72,16 @@ impl Reassembler {
     }
 
     /// Can this segment belong to this connection, or is it of another between the same ports?
+    #[inline]
     pub(crate) fn fits(&self, side: Side, segment: &Segment<'_>) -> bool {
         let (me, peer) = (self.of(side), self.of(side.other()));
+        if me.started && segment.seq == me.next as u32 && segment.flags & flags::SYN == 0 {
+            return true;
+        }
+        self.may_fit(me, peer, segment)
+    }
+
+    fn may_fit(&self, me: &Direction, peer: &Direction, segment: &Segment<'_>) -> bool {
         if segment.flags & flags::SYN != 0 {
             return match me.isn {
                 Some(isn) => isn == segment.seq,
@@ -104,17 +112,20 @@ impl Reassembler {
         number + before >= low && number <= high + after
     }
 
-    /// Takes the next captured segment from `side`.
+    /// Takes the next captured segment from `side`. True if it was the usual one, and nothing
+    /// waits.
     #[inline]
-    pub(crate) fn segment(&mut self, side: Side, segment: &Segment<'_>, clock: &Clock, out: &mut impl Output) {
+    pub(crate) fn segment(&mut self, side: Side, segment: &Segment<'_>, clock: &Clock, out: &mut impl Output) -> bool {
         self.segments = self.segments.saturating_add(1);
         self.last = segment.mark;
         if self.over {
-            return;
+            return false;
         }
-        if !self.in_order(side, segment, out) {
+        let usual = self.in_order(side, segment, out);
+        if !usual {
             self.out_of_order(side, segment, clock, out);
         }
+        usual
     }
 
     /// The usual case: the next segment, and all that it acknowledges is known. Nothing is copied.

@@ -4,6 +4,7 @@ use super::connection::{Reassembler, acked};
 use super::direction::Hole;
 use super::held::Trust;
 use super::{At, Output, Side};
+use crate::model::exchange::Mark;
 use crate::model::limits;
 use crate::model::problem::ProblemKind;
 use crate::model::time::Time;
@@ -174,15 +175,16 @@ impl Reassembler {
         before != (self.a.next, self.b.next, self.held_bytes())
     }
 
-    /// Nothing more will be captured: delivers all that waits, holes as gaps, and closes.
-    pub(crate) fn finish(&mut self, clock: &Clock, out: &mut impl Output) {
+    /// Nothing more will be captured: delivers all that waits, holes as gaps, and closes. `last` is
+    /// where the input ends.
+    pub(crate) fn finish(&mut self, clock: &Clock, last: Option<Mark>, out: &mut impl Output) {
         if self.over {
             return;
         }
         self.expire(&Clock { ended: true, ..*clock }, out);
         if !self.over {
             let side = if self.a.closed { Side::B } else { Side::A };
-            let mark = self.last;
+            let mark = last.unwrap_or(self.last);
             let offset = self.of(side).next - self.of(side).start;
             let acked = self.of(side.other()).next - self.of(side.other()).start;
             out.close(side, Close::InputEnded, At { offset, acked, mark });

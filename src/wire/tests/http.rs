@@ -47,6 +47,28 @@ fn interim_answers_are_passed_over() {
 }
 
 #[test]
+fn a_refused_expectation_needs_no_body() {
+    let expect = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 200\r\n\r\n";
+    let refused = b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+    let want = ["417 | POST / | end Complete", "POST /mcp | > 1 | 200 | < 2 | end Complete"];
+    assert_eq!(lines(&[(expect, refused), (&post("1"), &json("2"))]), want);
+}
+
+#[test]
+fn a_timeout_that_crosses_a_request_answers_nothing() {
+    let mut talk = Talk::open(40_000, [1, 2]);
+    talk.send(Server, crate::wire::flags::ACK, b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+    // The client had sent its request before the 408 reached it.
+    let mut crossing = talk.sent.pop().unwrap();
+    talk.say(Client, &post("1"), 1448);
+    crossing.at_ms = 10;
+    talk.sent.push(crossing);
+    talk.close(Server);
+    let want = ["408 | end Complete", "POST /mcp | > 1 | end ServerClosed"];
+    assert_eq!(read(&talk.sent).by_exchange(), want);
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let requests = [post("1"), post("2"), post("3")].concat();
     let responses = [json("\"a\""), sse(&["\"b\""]), json("\"c\"")].concat();
