@@ -1,7 +1,6 @@
 //! The command line as a user meets it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 fn crosswire(args: &[&str]) -> Output {
@@ -85,32 +84,11 @@ fn formats_and_rules_have_manuals() {
 }
 
 #[test]
-fn completions_are_made_for_every_shell() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let o = crosswire(&["completions", shell]);
-        assert_eq!(o.status.code(), Some(0));
-        assert!(out(&o).contains("analyze"), "{shell}");
-    }
-}
-
-/// `CROSSWIRE_UPDATE=1 cargo test --test cli` writes them anew.
-#[test]
-fn manual_pages_are_those_of_the_definitions() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("man");
-    let mut names = Vec::new();
-    for (name, page) in crosswire::commands::man::pages() {
-        let file = if name.is_empty() { "crosswire.1".to_string() } else { format!("crosswire-{name}.1") };
-        let path = folder.join(&file);
-        if std::env::var_os("CROSSWIRE_UPDATE").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &page).unwrap();
-        }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == page, "man/{file} is not what the definitions give; CROSSWIRE_UPDATE=1 cargo test --test cli");
-        names.push(file);
-    }
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(names.contains(&name), "man/{name} is of no command");
-    }
+fn the_version_says_of_what_commit_and_features_it_is() {
+    let long = out(&crosswire(&["--version"]));
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines[0], concat!("crosswire ", env!("CARGO_PKG_VERSION")));
+    assert!(lines[1].starts_with("commit: ") && lines[1].len() > "commit: ".len(), "{long}");
+    assert!(lines[2].starts_with("features: ") && lines[2].len() > "features: ".len(), "{long}");
+    assert!(out(&crosswire(&["-V"])).starts_with(concat!("crosswire ", env!("CARGO_PKG_VERSION"), " (")));
 }

@@ -1,5 +1,6 @@
 //! `crosswire analyze`: read everything, correlate, print findings.
 
+use super::choices::OneOf;
 use super::options::{FilterArgs, OutputArgs, ReadArgs, StatusArgs};
 use super::{CLEAN, Command, FOUND, TROUBLE, complain};
 use crate::analyze;
@@ -37,15 +38,18 @@ struct Analyze {
     #[command(flatten)]
     output: OutputArgs,
     /// Output format: text, markdown, csv, json, ndjson or html
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = OneOf { parse: report_format, names: format_names }, hide_possible_values = true, help_heading = "Output")]
     format: &'static Renderer,
 }
 
 fn report_format(name: &str) -> Result<&'static Renderer, String> {
-    report::find(name).filter(|r| r.report.is_some()).ok_or_else(|| {
-        let names = report::RENDERERS.iter().filter(|r| r.report.is_some()).map(|r| r.name);
-        format!("expected one of {}", names.collect::<Vec<_>>().join(", "))
-    })
+    report::find(name)
+        .filter(|r| r.report.is_some())
+        .ok_or_else(|| format!("expected one of {}", format_names().join(", ")))
+}
+
+fn format_names() -> Vec<&'static str> {
+    report::RENDERERS.iter().filter(|r| r.report.is_some()).map(|r| r.name).collect()
 }
 
 impl Analyze {

@@ -1,5 +1,6 @@
 //! `crosswire formats`: what can be read, with each format's manual text.
 
+use super::choices::{self, Suggest};
 use super::options::CAPTURES;
 use super::{CLEAN, Command, output};
 use crate::input::log::Format;
@@ -22,6 +23,7 @@ pub static COMMAND: Command = Command {
 #[derive(Debug, clap::Args)]
 struct Formats {
     /// The format
+    #[arg(value_parser = Suggest(choices::formats), hide_possible_values = true)]
     format: Option<String>,
     /// List the limits of all buffers instead
     #[arg(long, conflicts_with = "format")]
@@ -40,7 +42,8 @@ impl Formats {
     }
 }
 
-fn all() -> impl Iterator<Item = &'static Format> {
+/// Every format of logs and client records.
+pub(super) fn all() -> impl Iterator<Item = &'static Format> {
     log::FORMATS.iter().chain(client::FORMATS).copied()
 }
 
@@ -81,7 +84,8 @@ fn manual(name: &str) -> anyhow::Result<String> {
     Ok(out)
 }
 
-fn vantage_name(v: Vantage) -> &'static str {
+/// The vantage point as the report spells it.
+pub(super) fn vantage_name(v: Vantage) -> &'static str {
     match v {
         Vantage::Client => "client",
         Vantage::Proxy => "proxy",

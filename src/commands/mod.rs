@@ -6,11 +6,14 @@ use std::ffi::OsString;
 use std::io::Write;
 
 mod analyze;
+mod choices;
 mod completions;
 mod formats;
 pub mod man;
+mod manual;
 mod options;
 mod output;
+mod roff;
 mod rules;
 mod show;
 mod timeline;
@@ -22,6 +25,17 @@ pub const CLEAN: u8 = 0;
 pub const FOUND: u8 = 1;
 /// Exit status: an input could not be read, bad usage, or too little could be read.
 pub const TROUBLE: u8 = 2;
+
+/// What `-V` prints.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CROSSWIRE_COMMIT"), ")");
+/// What `--version` prints.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("CROSSWIRE_COMMIT"),
+    "\nfeatures: ",
+    env!("CROSSWIRE_FEATURES")
+);
 
 /// One subcommand.
 pub struct Command {
@@ -67,7 +81,9 @@ pub fn definition() -> Definition {
 
 /// Runs the command line and gives the exit status. A closed pipe is no error.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let matches = match definition().try_get_matches_from(args) {
+    // Not part of the definition: manual pages must not change with the commit.
+    let definition = definition().version(VERSION).long_version(LONG_VERSION);
+    let matches = match definition.try_get_matches_from(args) {
         Ok(matches) => matches,
         // Help and version come as errors too; their exit code is 0.
         Err(e) => {

@@ -1,5 +1,6 @@
 //! Options that all reading commands share, as parsed and as resolved.
 
+use super::choices::{self, OneOf, Suggest};
 use super::values;
 use crate::input::{client, log};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
@@ -10,6 +11,7 @@ use crate::report::filter::{Filter, TimeBound};
 use crate::report::table::Table;
 use crate::report::tables;
 use anyhow::{bail, ensure};
+use clap::ValueHint;
 use std::path::PathBuf;
 
 /// What to read and how.
@@ -17,11 +19,11 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Reading")]
 pub struct ReadArgs {
     /// Captures (pcap, pcapng), logs, journals, client records, archives or directories of them; `-` is standard input
-    #[arg(value_name = "INPUT", required = true, help_heading = None)]
+    #[arg(value_name = "INPUT", required = true, help_heading = None, value_hint = ValueHint::AnyPath)]
     pub inputs: Vec<String>,
 
     /// Read every input, or the one at PATH, as this format (see `crosswire formats`)
-    #[arg(long, value_name = "NAME[:PATH]")]
+    #[arg(long, value_name = "NAME[:PATH]", value_parser = Suggest(choices::formats), hide_possible_values = true)]
     input_format: Vec<String>,
 
     /// The input at PATH was taken at this vantage point: client, proxy, server or wire
@@ -82,11 +84,11 @@ pub struct FilterArgs {
     tool: Vec<String>,
 
     /// Only findings of these rules, such as `crossed/*`
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = Suggest(choices::rule_patterns), hide_possible_values = true)]
     rule: Vec<String>,
 
     /// Only findings that are at least this sure: possible, probable or certain
-    #[arg(long, value_name = "LEVEL", value_parser = values::confidence)]
+    #[arg(long, value_name = "LEVEL", value_parser = OneOf { parse: values::confidence, names: || vec!["possible", "probable", "certain"] }, hide_possible_values = true)]
     min_confidence: Option<Confidence>,
 
     /// Leave out the findings that this earlier JSON report lists
@@ -116,7 +118,7 @@ pub struct OutputArgs {
     pub output: Option<PathBuf>,
 
     /// The table that CSV holds: findings, crossed, orphaned, windows, calls, inputs, sessions, exchanges or others
-    #[arg(long, value_name = "NAME", value_parser = table)]
+    #[arg(long, value_name = "NAME", value_parser = OneOf { parse: table, names: || tables::TABLES.iter().map(|t| t.name).collect() }, hide_possible_values = true)]
     pub table: Option<&'static Table>,
 
     /// The calls to list [default: all in json, cited elsewhere]

@@ -1,5 +1,6 @@
 //! `crosswire rules`: what can be found, with each rule's manual text.
 
+use super::choices::{self, Suggest};
 use super::{CLEAN, Command, output};
 use crate::report::filter::glob;
 use crate::rules::{RULES, Rule};
@@ -16,6 +17,7 @@ pub static COMMAND: Command =
 #[command(after_long_help = "Example: crosswire rules crossed/id-collision")]
 struct Rules {
     /// The rule, or a pattern such as `crossed/*`
+    #[arg(value_parser = Suggest(choices::rule_patterns), hide_possible_values = true)]
     rule: Option<String>,
 }
 

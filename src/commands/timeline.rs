@@ -1,5 +1,6 @@
 //! `crosswire timeline`: each session's ladder.
 
+use super::choices::OneOf;
 use super::options::{FilterArgs, OutputArgs, ReadArgs, StatusArgs};
 use super::{Command, TROUBLE, analyze};
 use crate::model::options::AnalyzeOptions;
@@ -40,15 +41,18 @@ struct Timeline {
     #[command(flatten)]
     output: OutputArgs,
     /// Output format: text, markdown, csv, json, ndjson, html or svg
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = timeline_format, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = OneOf { parse: timeline_format, names: format_names }, hide_possible_values = true, help_heading = "Output")]
     format: &'static Renderer,
 }
 
 fn timeline_format(name: &str) -> Result<&'static Renderer, String> {
-    report::find(name).filter(|r| r.timeline.is_some()).ok_or_else(|| {
-        let names = report::RENDERERS.iter().filter(|r| r.timeline.is_some()).map(|r| r.name);
-        format!("expected one of {}", names.collect::<Vec<_>>().join(", "))
-    })
+    report::find(name)
+        .filter(|r| r.timeline.is_some())
+        .ok_or_else(|| format!("expected one of {}", format_names().join(", ")))
+}
+
+fn format_names() -> Vec<&'static str> {
+    report::RENDERERS.iter().filter(|r| r.timeline.is_some()).map(|r| r.name).collect()
 }
 
 impl Timeline {

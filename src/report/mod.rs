@@ -19,6 +19,7 @@ mod markdown;
 mod ndjson;
 mod paper;
 pub mod reindent;
+pub mod schema;
 mod svg;
 pub mod table;
 pub mod tables;
