@@ -1,7 +1,7 @@
 //! How long a connection waits for packets that come late, and what becomes of those that do not.
 
 use super::connection::{Reassembler, acked};
-use super::direction::Hole;
+use super::direction::{Hole, WINDOW};
 use super::held::Trust;
 use super::{At, Output, Side};
 use crate::model::exchange::Mark;
@@ -128,7 +128,10 @@ impl Reassembler {
                 me.low = me.low_ack;
             }
             let lowest = [me.low, me.fin.map(|fin| fin.seq), me.rst.map(|rst| rst.seq)].into_iter().flatten().min();
-            match lowest.or(me.low_ack) {
+            // What the peer acknowledged before any of these bytes came is where they begin; in
+            // between something is missing.
+            let acked = me.low_ack.filter(|ack| lowest.is_none_or(|low| *ack <= low && low - *ack < WINDOW));
+            match acked.or(lowest) {
                 Some(start) => {
                     me.begin(start);
                     me.absent = !me.seen;

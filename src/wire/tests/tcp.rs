@@ -217,6 +217,16 @@ fn midstream() {
 }
 
 #[test]
+fn midstream_with_the_first_answer_missing() {
+    let talk = two_calls(1448);
+    let mut sent = talk.sent[3..].to_vec();
+    let answer = sent.iter().position(|sent| sent.payload.ends_with(b"{\"r\":1}")).unwrap();
+    sent.remove(answer);
+    let want = ["POST /mcp | > {\"id\":1} | response gap | end Gap", TWO_CALLS[1]];
+    assert_eq!(read(&sent).by_exchange(), want);
+}
+
+#[test]
 fn reset_and_half_close() {
     let mut talk = Talk::open(40_000, [1, 2]);
     talk.say(Client, &post("1"), 1448).send(Client, flags::FIN | flags::ACK, b"");
