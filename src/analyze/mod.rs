@@ -20,8 +20,8 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     let mut gathered = read::Gathered::default();
     gathered.troubles.extend(errors.iter().map(ToString::to_string));
     read::read(sources, read, options, &mut gathered);
-    let read::Gathered { inputs, tracked, troubles, tls, .. } = gathered;
-    let mut world = World::new(tracked, read.client_timeout_ns);
+    let read::Gathered { inputs, tracked, records, troubles, tls } = gathered;
+    let mut world = World::new(tracked, records, read);
     world.input_start = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.first?))).collect();
     world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
     let checked = rules::check(&world);

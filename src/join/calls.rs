@@ -4,11 +4,16 @@ use super::answers::{self, Answers, HopCallId, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupId, Groups};
+use super::logs::{self, Logs};
+use super::clients;
 use crate::mcp::shape::Shapes;
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::mcp::{RpcKind, Tracked};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::SessionId;
+use crate::model::options::ReadOptions;
+use crate::model::place::Vantage;
+use crate::model::record::Record;
 use crate::model::report::CallKey;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -20,6 +25,10 @@ pub struct JointCall {
     pub key: CallKey,
     /// The call at each hop that saw it, the one nearest the client first.
     pub hops: Vec<HopCallId>,
+    /// The call in the lines of logs, where it is also seen on the wire.
+    pub lines: Vec<HopCallId>,
+    /// The call in the client's own record.
+    pub client: Option<HopCallId>,
     /// The server's own request: where it was asked, and the visit of the client's answer.
     pub ask: Option<ServerCall>,
 }
@@ -39,6 +48,8 @@ pub struct ServerCall {
 pub struct World {
     /// All exchanges at all vantage points.
     pub visits: Vec<Visit>,
+    /// What logs say beside exchanges.
+    pub logs: Logs,
     /// Visits by time.
     pub order: Vec<u32>,
     /// Hops and groups.
@@ -78,7 +89,8 @@ pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
 
 impl World {
     /// Joins what the exchanges left.
-    pub fn new(tracked: Tracked, client_timeout_ns: Option<i64>) -> World {
+    pub fn new(mut tracked: Tracked, records: Vec<Record>, options: &ReadOptions) -> World {
+        let logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
         let visits = tracked.visits;
         let mut order: Vec<u32> = (0..visits.len() as u32).collect();
         order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
@@ -91,9 +103,11 @@ impl World {
         }
         let answers = answers::answers(&visits, &mut groups, &order);
         let contents = content::contents(&visits, &answers, &groups, &tracked.shapes);
-        let chains = chain::chains(&visits, &hop_of, &groups, &order);
+        let mut chains = chain::chains(&visits, &hop_of, &groups, &order);
+        logs::join_lines(&visits, &mut chains, &logs);
         let mut world = World {
             visits,
+            logs,
             order,
             groups,
             hop_of,
@@ -109,7 +123,7 @@ impl World {
             shapes: tracked.shapes,
             input_start: FxHashMap::default(),
             input_end: FxHashMap::default(),
-            client_timeout_ns: client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
+            client_timeout_ns: options.client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
         };
         world.list_sessions();
         for &v in &world.order {
@@ -163,30 +177,61 @@ impl World {
 
     fn put_together(&mut self) {
         let mut calls: Vec<(Time, JointCall)> = vec![];
-        let blank = |hops| JointCall { key: CallKey(0), hops, ask: None };
         for chain in &self.chains.all {
-            let Some(&front) = chain.first() else { continue };
-            let Some(&(first, n)) = self.answers.by_visit.get(&front) else { continue };
+            let seen = |v: &u32| self.visits.get(*v as usize).map(|x| x.vantage);
+            if chain.first().and_then(seen) == Some(Vantage::Client) {
+                continue;
+            }
+            // Packets show what was said; lines only that something was.
+            let (wire, lines): (Vec<u32>, Vec<u32>) = chain.iter().partition(|v| seen(v) == Some(Vantage::Wire));
+            let (main, rest) = if wire.is_empty() { (lines.get(..1), lines.get(1..)) } else { (Some(&wire[..]), Some(&lines[..])) };
+            let main = main.unwrap_or_default();
+            let Some((first, n)) = main.first().and_then(|v| self.answers.by_visit.get(v)).copied() else { continue };
             for i in 0..n {
-                let mut hops = vec![first + i];
-                for v in chain.iter().skip(1) {
-                    if let Some(&(f, m)) = self.answers.by_visit.get(v)
-                        && m == n
-                    {
-                        hops.push(f + i);
-                    }
-                }
+                let same = |v: &u32| self.answers.by_visit.get(v).filter(|(_, m)| *m == n).map(|(f, _)| f + i);
+                let hops: Vec<HopCallId> = main.iter().filter_map(same).collect();
+                let lines = rest.unwrap_or_default().iter().filter_map(|v| self.answers.by_visit.get(v)).map(|(f, _)| *f).collect();
                 let at = self.answers.calls.get((first + i) as usize).map_or(Time::from_ns(0, 0), |c| c.asked);
-                calls.push((at, blank(hops)));
+                calls.push((at, JointCall { key: CallKey(0), hops, lines, client: None, ask: None }));
             }
         }
+        self.join_clients(&mut calls);
         calls.extend(self.server_calls());
         calls.sort_by_key(|(at, c)| (*at, c.hops.first().copied()));
         self.calls = calls.into_iter().map(|(_, c)| c).collect();
         for (n, call) in self.calls.iter_mut().enumerate() {
             call.key = CallKey(n as u32 + 1);
-            for h in &call.hops {
+            for h in call.hops.iter().chain(&call.lines).chain(&call.client) {
                 self.call_of.insert(*h, n as u32);
+            }
+        }
+    }
+
+    /// Gives each call the client's record of it; records of calls that nobody saw become calls of their own.
+    fn join_clients(&self, calls: &mut Vec<(Time, JointCall)>) {
+        let mine: Vec<(HopCallId, &Visit)> = self
+            .logs
+            .clients
+            .iter()
+            .filter_map(|v| Some((self.answers.by_visit.get(v)?.0, self.visits.get(*v as usize)?)))
+            .collect();
+        let records: Vec<&Visit> = mine.iter().map(|(_, v)| *v).collect();
+        let seen: Vec<clients::Seen<'_>> = calls
+            .iter()
+            .enumerate()
+            .filter_map(|(n, (_, j))| {
+                let c = *j.hops.first()?;
+                Some(clients::Seen { name: n as u32, visit: self.visit_of(c)?, rpc: self.rpc_of(c)? })
+            })
+            .collect();
+        let found = clients::pair(&records, &seen);
+        for (r, (c, visit)) in mine.iter().enumerate() {
+            match found.get(&r).and_then(|n| calls.get_mut(*n as usize)) {
+                Some((_, joint)) => joint.client = Some(*c),
+                None => calls.push((
+                    visit.asked,
+                    JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: Some(*c), ask: None },
+                )),
             }
         }
     }
@@ -215,7 +260,7 @@ impl World {
             for (i, ask) in visit.asks.iter().enumerate() {
                 let response = responses.get(&(*group, ask.id.clone())).copied();
                 let call = ServerCall { visit: v, ask: i as u32, response };
-                out.push((ask.last.at, JointCall { key: CallKey(0), hops: vec![], ask: Some(call) }));
+                out.push((ask.last.at, JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: None, ask: Some(call) }));
             }
         }
         out

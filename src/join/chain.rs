@@ -27,6 +27,18 @@ pub struct Chains {
     pub joined: Vec<bool>,
 }
 
+impl Chains {
+    /// Makes `visit` part of the joint exchange of `of`, behind those that are in it.
+    pub fn merge_into(&mut self, of: u32, visit: u32) {
+        let chain = |c: &Chains, v: u32| c.of.get(v as usize).copied().filter(|c| *c != u32::MAX);
+        if let (Some(a), Some(b)) = (chain(self, of), chain(self, visit))
+            && a != b
+        {
+            merge(self, a, b);
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     session: Option<SessionId>,

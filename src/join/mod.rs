@@ -5,13 +5,18 @@
 //! calls together.
 
 pub mod answers;
+pub mod attach;
 pub mod calls;
 pub mod chain;
+pub mod clients;
+pub mod clock;
 pub mod content;
 pub mod conversations;
 pub mod fate;
 pub mod groups;
+pub mod logs;
 pub mod schema;
+pub mod sightings;
 
 pub use answers::{Answer, HopCall, Oddity, ReplyRef};
 pub use calls::{JointCall, World};

@@ -242,6 +242,7 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
         comment: None,
         handshake: None,
         forwarded: FORWARDED.iter().any(|name| exchange.request_header(name).is_some()),
+        client_outcome: None,
         tools: vec![],
         heads: None,
     };
@@ -316,7 +317,8 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
     sha2::Sha256::digest(bytes).into()
 }
 
-fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
+/// A client's message as the rules see it.
+pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
     let params = m.params.unwrap_or(b"");
     let is_tool_call = m.method.as_deref() == Some("tools/call");
     let arguments = if is_tool_call { scan::member(params, "arguments") } else { m.params };

@@ -190,6 +190,8 @@ pub struct Visit {
     pub handshake: Option<Box<Handshake>>,
     /// The request carries a proxy's marks (`X-Forwarded-For`, `Forwarded`, `Via`, `X-Real-IP`).
     pub forwarded: bool,
+    /// What the client itself says became of the call, at a client's vantage.
+    pub client_outcome: Option<crate::model::record::ClientOutcome>,
     /// Tools with their output schemas, from `tools/list`.
     pub tools: Vec<Tool>,
     /// All header fields, only where they are asked for.

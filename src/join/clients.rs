@@ -1,0 +1,178 @@
+//! A client's own record of a call to what others saw of it.
+//!
+//! Session and id decide where both have them, then tool and arguments, the connection's port, and
+//! time; one to one. What a client claims and nobody saw is left over, for the rules to judge.
+
+use crate::mcp::visit::{Rpc, Visit};
+use crate::model::record::ClientOutcome;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Slack beyond the record's own resolution, ns.
+const SLACK_NS: i64 = 300_000_000;
+/// Slack where session and id name the call, ns: only to tell reuses of an id apart.
+const EXACT_SLACK_NS: i64 = 5_000_000_000;
+/// Candidates of one record.
+const NEAREST: usize = 64;
+
+/// Something seen elsewhere that a client's record can be about.
+pub struct Seen<'a> {
+    /// How the caller names it.
+    pub name: u32,
+    /// The exchange.
+    pub visit: &'a Visit,
+    /// The request in it.
+    pub rpc: &'a Rpc,
+}
+
+/// For each client visit (by its place in `records`) the name of what was seen of it.
+pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, u32> {
+    let mut by_time: Vec<(i64, usize)> = seen.iter().enumerate().map(|(i, s)| (s.visit.asked.ns(), i)).collect();
+    // A server's line is written when headers are sent: anywhere between asking and the end.
+    by_time.extend(seen.iter().enumerate().filter_map(|(i, s)| Some((s.visit.head?.at.ns(), i))));
+    by_time.sort_unstable();
+    let mut pairs: Vec<(u8, i64, usize, usize)> = vec![];
+    for (r, record) in records.iter().enumerate() {
+        if record.at.error_ns > i64::MAX / 8 {
+            continue;
+        }
+        let (asked, ended) = (record.asked.ns(), record.ended.map(|e| e.at.ns()));
+        let wide = record.at.error_ns + EXACT_SLACK_NS;
+        let mut near: Vec<(u8, i64, usize)> = vec![];
+        for around in [Some(asked), ended].into_iter().flatten() {
+            let middle = by_time.partition_point(|(t, _)| *t < around);
+            let before = by_time.get(..middle).unwrap_or_default().iter().rev().take(NEAREST);
+            let after = by_time.get(middle..).unwrap_or_default().iter().take(NEAREST);
+            for (t, i) in before.chain(after).filter(|(t, _)| (t - around).abs() <= wide) {
+                if let Some(s) = seen.get(*i)
+                    && let Some(rank) = rank(record, s)
+                {
+                    let distance = (t - asked).abs().min(ended.map_or(i64::MAX, |e| (t - e).abs()));
+                    let slack = record.at.error_ns.max(s.visit.at.error_ns) + SLACK_NS;
+                    let within = *t >= asked - slack && *t <= ended.unwrap_or(asked).max(asked) + slack;
+                    if rank <= EXACT || within {
+                        near.push((rank, distance, *i));
+                    }
+                }
+            }
+        }
+        near.sort_unstable();
+        near.dedup();
+        pairs.extend(near.into_iter().map(|(rank, distance, i)| (rank, distance, r, i)));
+    }
+    pairs.sort_unstable();
+    let (mut out, mut used) = (FxHashMap::default(), FxHashSet::default());
+    for (_, _, r, i) in pairs {
+        let Some(name) = seen.get(i).map(|s| s.name) else { continue };
+        if !out.contains_key(&r) && used.insert(i) {
+            out.insert(r, name);
+        }
+    }
+    out
+}
+
+/// Ranks up to this are named by id, and need not be near in time.
+const EXACT: u8 = 2;
+
+/// How well a record and a thing seen fit (less is better); none: they cannot be the same.
+fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
+    let mine = record.rpc.first()?;
+    let differ = |a: &Option<Arc<str>>, b: &Option<Arc<str>>| matches!((a, b), (Some(x), Some(y)) if x != y);
+    if differ(&record.session, &seen.visit.session) || differ(&mine.method, &seen.rpc.method) || differ(&mine.tool, &seen.rpc.tool) {
+        return None;
+    }
+    // A record without a session was made before there was one.
+    if record.session.is_some() && seen.visit.session.is_none() && seen.rpc.method.as_deref() == Some("initialize") {
+        return None;
+    }
+    if let (Some(a), Some(b)) = (&mine.tool_use_id, &seen.rpc.tool_use_id) {
+        return (a == b).then_some(0);
+    }
+    let status = seen.visit.status;
+    let success = matches!(record.client_outcome, Some(ClientOutcome::Ok | ClientOutcome::Empty));
+    if success && status.is_some_and(|s| s >= 300) || record.client_outcome.is_none() && mine.method.is_none() {
+        return None;
+    }
+    let arguments = match (mine.arguments, seen.rpc.arguments) {
+        (0, _) | (_, 0) => 1,
+        (a, b) if a == b => 0,
+        _ if mine.tool.is_some() && seen.rpc.tool.is_some() => return None,
+        _ => 1,
+    };
+    let port = match (record.port, seen.visit.port) {
+        (Some(a), Some(b)) if a == b => 0,
+        (Some(_), Some(_)) => 2,
+        _ => 1,
+    };
+    match (&mine.id, &seen.rpc.id) {
+        (Some(a), Some(b)) if a == b && (record.session.is_some() || port == 0) => Some(if port == 0 { 0 } else { 1 + arguments }),
+        (Some(a), Some(b)) if a != b => None,
+        _ => Some(3 + port * 2 + arguments),
+    }
+}
+
+/// Gives log lines that say nothing of JSON-RPC what the client's record of the call says.
+pub fn enrich(visits: &mut [Visit], clients: &[u32]) {
+    let lines: Vec<u32> = visits
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| !v.place.is_frame && v.vantage != crate::model::place::Vantage::Client && v.requests().next().is_some())
+        .map(|(i, _)| i as u32)
+        .collect();
+    if lines.is_empty() || clients.is_empty() {
+        return;
+    }
+    let mut by_input: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for l in lines {
+        if let Some(v) = visits.get(l as usize) {
+            by_input.entry(v.input).or_default().push(l);
+        }
+    }
+    let given = sessions_given(visits, clients);
+    let mut found: Vec<(u32, u32)> = vec![];
+    for lines in by_input.values() {
+        let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
+        let seen: Vec<Seen<'_>> = lines
+            .iter()
+            .filter_map(|l| visits.get(*l as usize).map(|v| (*l, v)))
+            .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
+            .collect();
+        found.extend(pair(&records, &seen).into_iter().filter_map(|(r, l)| Some((*clients.get(r)?, l))));
+    }
+    for (c, l) in found {
+        let Some(client) = visits.get(c as usize).cloned() else { continue };
+        let Some(line) = visits.get_mut(l as usize) else { continue };
+        if line.session.is_none() && line.given.is_none() {
+            line.session.clone_from(&client.session);
+            if let Some(s) = given.get(&c).filter(|_| client.carries("initialize")) {
+                line.given = Some(s.clone());
+            }
+        }
+        if let (Some(mine), Some(theirs)) = (line.rpc.first_mut(), client.rpc.first())
+            && mine.id.is_none()
+            && mine.tool.is_none()
+        {
+            let body = None;
+            *mine = Rpc { sha256: [0; 32], body, ..theirs.clone() };
+        }
+    }
+}
+
+/// The session that each `initialize` of a client was given: the next new one that it names.
+fn sessions_given(visits: &[Visit], clients: &[u32]) -> FxHashMap<u32, Arc<str>> {
+    let mut order: Vec<u32> = clients.to_vec();
+    order.sort_by_key(|c| visits.get(*c as usize).map(|v| (v.input, v.asked, v.place)));
+    let (mut out, mut open, mut known) = (FxHashMap::default(), None, FxHashSet::default());
+    for c in order {
+        let Some(v) = visits.get(c as usize) else { continue };
+        if v.carries("initialize") {
+            open = Some(c);
+        } else if let Some(s) = &v.session
+            && known.insert(s.clone())
+            && let Some(init) = open.take()
+        {
+            out.insert(init, s.clone());
+        }
+    }
+    out
+}

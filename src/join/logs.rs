@@ -1,0 +1,191 @@
+//! Everything that logs say, on one clock with the captures, as visits beside theirs.
+
+use super::attach::{attach, of_input};
+use super::chain::Chains;
+use super::clock::{self, Offset, Tick};
+use super::{clients, sightings};
+use crate::mcp::visit::Visit;
+use crate::mcp::Tracked;
+use crate::model::place::{InputId, Vantage};
+use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What the logs of a run say.
+#[derive(Default)]
+pub struct Logs {
+    /// Events, in order of input and place, on the reference clock.
+    pub events: Vec<LogEvent>,
+    /// Offset found for each input that has times; none: nothing to align it by.
+    pub offsets: FxHashMap<InputId, Option<Offset>>,
+    /// Client visits.
+    pub clients: Vec<u32>,
+    /// Inputs that show requests (access lines), by vantage.
+    pub access_inputs: Vec<InputId>,
+}
+
+/// An offset below this is taken for none: it is within what response times explain, ns.
+const NOTHING_NS: i64 = 400_000_000;
+
+/// Turns records into visits beside those of `tracked`, aligned.
+pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>) -> Logs {
+    let (mut access, mut events, mut calls, mut messages) = (vec![], vec![], vec![], vec![]);
+    for r in records {
+        match r {
+            Record::Access(r) => access.push(*r),
+            Record::Event(e) => events.push(*e),
+            Record::Client(c) => calls.push(*c),
+            Record::Message(m) => messages.push(*m),
+        }
+    }
+    let mut logs = Logs { events, ..Logs::default() };
+    if access.is_empty() && logs.events.is_empty() && calls.is_empty() && messages.is_empty() {
+        return logs;
+    }
+    let mut paths: FxHashSet<String> = endpoint.map(str::to_owned).into_iter().collect();
+    let wire_paths = tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
+    paths.extend(wire_paths.map(str::to_owned));
+    let first_log = tracked.visits.len();
+    let mut lines = lines(&access, &paths, &logs.events);
+    tracked.visits.append(&mut lines);
+    let mut own = sightings::clients(&calls, tracked);
+    own.extend(sightings::messages_logged(&messages, tracked));
+    let first_client = tracked.visits.len() as u32;
+    tracked.visits.extend(own);
+    logs.clients = (first_client..tracked.visits.len() as u32).collect();
+    align(&mut tracked.visits, first_log, &mut logs);
+    let clients = logs.clients.clone();
+    clients::enrich(&mut tracked.visits, &clients);
+    let mut inputs: Vec<InputId> =
+        tracked.visits.iter().filter(|v| v.vantage != Vantage::Client && !v.place.is_frame).map(|v| v.input).collect();
+    inputs.sort_unstable();
+    inputs.dedup();
+    logs.access_inputs = inputs;
+    logs
+}
+
+fn lines(access: &[AccessRecord], paths: &FxHashSet<String>, events: &[LogEvent]) -> Vec<Visit> {
+    let mut by_input: FxHashMap<InputId, Vec<AccessRecord>> = FxHashMap::default();
+    for r in access {
+        if let Some(place) = r.place {
+            by_input.entry(place.input).or_default().push(r.clone());
+        }
+    }
+    let mut inputs: Vec<InputId> = by_input.keys().copied().collect();
+    inputs.sort_unstable();
+    let mut out = vec![];
+    for input in inputs {
+        let records = by_input.remove(&input).unwrap_or_default();
+        let mut visits = sightings::access(&records, paths);
+        name_sessions(&mut visits, events, input);
+        sightings::handshakes(&mut visits);
+        out.extend(visits);
+    }
+    out
+}
+
+/// Lines between an event about a session and the access line it belongs to.
+const NEAR_LINES: u64 = 12;
+
+/// A server says which session it created or refused right before the access line of that request.
+fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
+    let mut order: Vec<usize> = (0..visits.len()).collect();
+    order.sort_by_key(|i| visits.get(*i).map(|v| v.place.number));
+    for e in events.iter().filter(|e| e.place.input == input) {
+        let Some(session) = &e.session else { continue };
+        let wanted = |v: &Visit| match e.kind {
+            LogEventKind::SessionCreated => v.status == Some(200),
+            LogEventKind::SessionRejected => matches!(v.status, Some(400 | 404)),
+            _ => false,
+        };
+        let from = order.partition_point(|i| visits.get(*i).is_some_and(|v| v.place.number < e.place.number));
+        let next = order.get(from..).unwrap_or_default().iter().copied().find(|i| {
+            visits.get(*i).is_some_and(|v| v.place.number - e.place.number > NEAR_LINES || v.is_post())
+        });
+        let Some(v) = next.and_then(|i| visits.get_mut(i)) else { continue };
+        if v.place.number - e.place.number <= NEAR_LINES && wanted(v) && v.session.is_none() && v.given.is_none() {
+            match e.kind {
+                LogEventKind::SessionCreated => v.given = Some(session.clone()),
+                _ => v.session = Some(session.clone()),
+            }
+        }
+    }
+}
+
+/// Puts every log on the reference clock: that of the captures, else of the first log with requests.
+fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
+    let mut reference: Vec<Tick> = vec![];
+    visits.iter().take(first_log).for_each(|v| clock::ticks(v, &mut reference));
+    let mut inputs: Vec<(u8, InputId)> = visits
+        .iter()
+        .skip(first_log)
+        .map(|v| (order_of(v.vantage), v.input))
+        .chain(logs.events.iter().map(|e| (order_of(e.vantage), e.place.input)))
+        .collect();
+    // Proxies' clocks first: they have the finest times and the most keys.
+    inputs.sort_unstable();
+    inputs.dedup_by_key(|(_, input)| *input);
+    for (_, input) in inputs {
+        let mut ticks = vec![];
+        visits.iter().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::ticks(v, &mut ticks));
+        for e in logs.events.iter().filter(|e| e.place.input == input) {
+            if let (LogEventKind::SessionCreated, Some(s), Some(w)) = (e.kind, &e.session, e.when) {
+                ticks.push(clock::created(s, w.at, w.error_ns));
+            }
+        }
+        if ticks.is_empty() {
+            continue;
+        }
+        if reference.is_empty() {
+            logs.offsets.insert(input, Some(Offset { ns: 0, error_ns: 0 }));
+            reference = ticks;
+            continue;
+        }
+        let found = clock::offset(&reference, &ticks);
+        let found = found.map(|o| if o.ns.abs() <= o.error_ns + NOTHING_NS { Offset { ns: 0, ..o } } else { o });
+        logs.offsets.insert(input, found);
+        let Some(offset) = found else { continue };
+        if offset.ns != 0 {
+            visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, offset.ns));
+            for w in logs.events.iter_mut().filter(|e| e.place.input == input).filter_map(|e| e.when.as_mut()) {
+                w.at = w.at.plus_ns(offset.ns);
+            }
+            ticks.iter_mut().for_each(|t| t.at = t.at.plus_ns(offset.ns));
+        }
+        reference.extend(ticks);
+    }
+}
+
+fn order_of(vantage: Vantage) -> u8 {
+    match vantage {
+        Vantage::Wire => 0,
+        Vantage::Proxy => 1,
+        Vantage::Client => 2,
+        Vantage::Server => 3,
+    }
+}
+
+/// Joins the lines of access logs to the exchanges of the wire, or of the logs before them.
+pub fn join_lines(visits: &[Visit], chains: &mut Chains, logs: &Logs) {
+    let mut inputs: Vec<(u8, InputId)> = logs
+        .access_inputs
+        .iter()
+        .filter_map(|i| visits.iter().find(|v| v.input == *i).map(|v| (order_of(v.vantage), *i)))
+        .collect();
+    inputs.sort_unstable();
+    for (n, (_, input)) in inputs.iter().enumerate() {
+        let earlier: FxHashSet<InputId> = inputs.iter().take(n).map(|(_, i)| *i).collect();
+        let vantage = visits.iter().find(|v| v.input == *input).map_or(Vantage::Proxy, |v| v.vantage);
+        let lines = of_input(visits, *input, vantage);
+        let mut known: Vec<u32> = vec![];
+        for chain in &chains.all {
+            let usable = |v: &&u32| visits.get(**v as usize).is_some_and(|x| x.place.is_frame || earlier.contains(&x.input));
+            // A proxy's lines tell of the side towards the client, a server's of the other one.
+            let end = if vantage == Vantage::Server { chain.iter().rev().find(usable) } else { chain.iter().find(usable) };
+            known.extend(end);
+        }
+        let found = attach(visits, &known, &lines, logs.offsets.get(input).copied().flatten());
+        for (line, seen) in found {
+            chains.merge_into(seen, line);
+        }
+    }
+}

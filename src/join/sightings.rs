@@ -1,0 +1,340 @@
+//! Log records as visits: what an access log, a journal or a client's record tells of an exchange,
+//! in the same form as what packets show.
+
+use crate::mcp::content::{ArgumentValues, fingerprint};
+use crate::mcp::jsonrpc::{self, Kind, Payload};
+use crate::mcp::tracker::{client_rpc, sha256};
+use crate::mcp::visit::{Reply, Rpc, RpcKind, Tool, Visit};
+use crate::mcp::{Tracked, scan};
+use crate::model::exchange::{BodyKind, End, Mark};
+use crate::model::id::RpcId;
+use crate::model::place::{Place, Vantage};
+use crate::model::record::{AccessRecord, ClientCall, ClientOutcome, LoggedMessage, When};
+use crate::model::time::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Numbers visits of logs above every exchange of the wire.
+const LOG_EXCHANGES: u64 = 1 << 48;
+
+/// A visit about which nothing is known yet.
+fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
+    Visit {
+        exchange: LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number,
+        input: place.input,
+        vantage,
+        first: None,
+        place,
+        at,
+        asked: at.at,
+        stream: None,
+        h2_stream: None,
+        server: None,
+        peer: None,
+        port: None,
+        user_agent: None,
+        method: None,
+        target: None,
+        host: None,
+        session: None,
+        given: None,
+        revision: None,
+        last_event_id: None,
+        request_id: None,
+        status: None,
+        head: None,
+        kind: BodyKind::Other,
+        bytes: None,
+        rpc: vec![],
+        replies: vec![],
+        asks: vec![],
+        legacy_stream: false,
+        error_text: None,
+        resumable: vec![],
+        end: None,
+        ended: None,
+        ended_by: None,
+        client_closed: None,
+        request_gap: true,
+        // A log shows no bodies: nothing may be concluded from a reply that it does not show.
+        response_gap: true,
+        one_direction: false,
+        has_request: true,
+        midstream: false,
+        termination: None,
+        duration_ns: None,
+        comment: None,
+        handshake: None,
+        forwarded: false,
+        tools: vec![],
+        heads: None,
+        client_outcome: None,
+    }
+}
+
+/// A request of which only HTTP is known.
+fn unknown_request(method: Option<&str>) -> Rpc {
+    Rpc {
+        kind: RpcKind::Request,
+        id: None,
+        method: method.map(Arc::from),
+        tool: None,
+        sha256: [0; 32],
+        arguments: 0,
+        values: ArgumentValues::default(),
+        cancels: None,
+        tool_use_id: None,
+        revision: None,
+        body: None,
+    }
+}
+
+/// The lines of access logs that speak of MCP, as visits. `paths` are endpoint paths known from
+/// elsewhere.
+pub fn access(records: &[AccessRecord], paths: &FxHashSet<String>) -> Vec<Visit> {
+    let mut paths = paths.clone();
+    for r in records {
+        if let Some(path) = path_of(r).filter(|_| r.session.is_some() || r.session_given.is_some() || r.rpc_method.is_some()) {
+            paths.insert(path.to_owned());
+        }
+    }
+    if paths.is_empty() {
+        paths.extend(records.iter().filter_map(path_of).filter(|p| looks_like_endpoint(p)).map(str::to_owned));
+    }
+    let mut out = vec![];
+    for r in records {
+        let Some(place) = r.place else { continue };
+        if !path_of(r).is_some_and(|p| paths.contains(p)) {
+            continue;
+        }
+        for _ in 0..r.repeat.clamp(1, 1000) {
+            out.extend(visit(r, place));
+        }
+    }
+    handshakes(&mut out);
+    out
+}
+
+fn path_of(r: &AccessRecord) -> Option<&str> {
+    r.target.as_deref()?.split(['?', '#']).next()
+}
+
+/// Where nothing else tells, the usual names of endpoints.
+fn looks_like_endpoint(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    ["/mcp", "/sse", "/messages", "/message"].iter().any(|e| path.ends_with(e)) || path.contains("/mcp/")
+}
+
+fn visit(r: &AccessRecord, place: Place) -> Option<Visit> {
+    // Without any time the order in the file is all there is: kept, but never compared.
+    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
+    let start = r.start.or(r.end).unwrap_or(none);
+    let end = r.end.or(r.start.map(|s| When { at: s.at.plus_ns(r.duration_ns.unwrap_or(0)), error_ns: s.error_ns }));
+    let mut v = blank(place, r.vantage.unwrap_or(Vantage::Proxy), start);
+    v.method.clone_from(&r.method);
+    v.target.clone_from(&r.target);
+    v.status = r.status;
+    v.head = end.map(|e| Mark { place, at: e.at });
+    v.ended = v.head;
+    v.bytes = r.bytes;
+    v.peer = r.client_addr;
+    v.port = r.client_port.filter(|p| *p != 0);
+    v.user_agent.clone_from(&r.user_agent);
+    v.session.clone_from(&r.session);
+    v.given.clone_from(&r.session_given);
+    v.request_id.clone_from(&r.request_id);
+    v.termination.clone_from(&r.termination);
+    v.duration_ns = r.duration_ns;
+    v.comment.clone_from(&r.comment);
+    if let Some(body) = &r.request_body {
+        messages(&mut v, body);
+    }
+    if let Some(body) = &r.response_body {
+        answers(&mut v, body, place);
+    }
+    if v.rpc.is_empty() && v.is_post() && v.status != Some(202) {
+        let mut rpc = unknown_request(r.rpc_method.as_deref());
+        rpc.tool = r.rpc_tool.clone().filter(|_| r.rpc_method.as_deref() == Some("tools/call"));
+        v.rpc.push(rpc);
+    }
+    Some(v)
+}
+
+fn messages(v: &mut Visit, body: &[u8]) {
+    match jsonrpc::parse(body) {
+        Payload::One(m) => v.rpc.push(client_rpc(&m)),
+        Payload::Batch(all, _) => v.rpc.extend(all.iter().map(client_rpc)),
+        Payload::Other | Payload::Invalid => {}
+    }
+}
+
+fn answers(v: &mut Visit, body: &[u8], place: Place) {
+    let Payload::One(m) = jsonrpc::parse(body) else { return };
+    if !matches!(m.kind, Kind::Result | Kind::Error) {
+        return;
+    }
+    let mark = v.head.unwrap_or(Mark { place, at: v.asked });
+    v.replies.push(reply(&m, mark, sha256(m.raw)));
+    v.response_gap = false;
+}
+
+fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
+    let mut tool_error = false;
+    if let Some(result) = m.result {
+        scan::members(result, |k, v| {
+            if k == b"isError" {
+                tool_error = v == b"true";
+            }
+        });
+    }
+    Reply {
+        first: mark,
+        last: mark,
+        id: m.id.clone(),
+        error: (m.kind == Kind::Error).then_some(0),
+        error_text: None,
+        tool_error,
+        interim: false,
+        sha256: hash,
+        content: 0,
+        shape: None,
+        event_id: None,
+        is_event: false,
+        after_close: false,
+        body: Some(Arc::from(m.raw)),
+    }
+}
+
+/// In a log with session ids: a POST without one that is given one with 2xx is `initialize`, and the
+/// first 202 of a session is `notifications/initialized`.
+pub fn handshakes(visits: &mut [Visit]) {
+    let mut begun: FxHashSet<Arc<str>> = FxHashSet::default();
+    let mut order: Vec<usize> = (0..visits.len()).collect();
+    order.sort_by_key(|i| visits.get(*i).map(|v| (v.head.map_or(v.asked, |h| h.at), v.exchange)));
+    for i in order {
+        let Some(v) = visits.get_mut(i).filter(|v| v.is_post()) else { continue };
+        let ok = v.status.is_some_and(|s| (200..300).contains(&s));
+        let unnamed = v.rpc.iter().all(|r| r.method.is_none());
+        if v.session.is_none() && v.given.is_some() && v.status == Some(200) && unnamed {
+            v.rpc = vec![unknown_request(Some("initialize"))];
+        }
+        if let (Some(s), true, Some(202)) = (v.session.clone(), ok, v.status)
+            && begun.insert(s)
+            && v.rpc.is_empty()
+        {
+            let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
+            v.rpc.push(note);
+        }
+    }
+}
+
+/// Calls of clients' own records, as visits of the client's vantage.
+pub fn clients(calls: &[ClientCall], tracked: &mut Tracked) -> Vec<Visit> {
+    calls.iter().map(|c| client(c, tracked)).collect()
+}
+
+fn client(c: &ClientCall, tracked: &mut Tracked) -> Visit {
+    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
+    let mut v = blank(c.place, Vantage::Client, c.at.unwrap_or(none));
+    v.method = Some(Arc::from("POST"));
+    v.session.clone_from(&c.session);
+    v.port = c.local_port;
+    v.client_outcome = c.outcome;
+    v.comment.clone_from(&c.text);
+    v.ended = c.ended.map(|e| Mark { place: c.place, at: e.at });
+    v.end = v.ended.map(|_| End::Complete);
+    let arguments = c.arguments.as_deref().map(str::as_bytes);
+    v.rpc.push(Rpc {
+        id: c.id.clone(),
+        tool: c.tool.clone(),
+        arguments: arguments.map_or(0, fingerprint),
+        values: arguments.map(ArgumentValues::of).unwrap_or_default(),
+        tool_use_id: c.tool_use_id.clone(),
+        body: arguments.map(Arc::from),
+        ..unknown_request(Some(&c.method))
+    });
+    if let (Some(result), Some(ended)) = (&c.result, v.ended) {
+        // As if it had come on the wire, so that the same signs are looked for in it.
+        let id = c.id.clone().unwrap_or(RpcId::Null);
+        let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+        let hash = c.result_sha256.as_deref().and_then(unhex).unwrap_or([0; 32]);
+        if let Payload::One(m) = jsonrpc::parse(text.as_bytes()) {
+            let mut r = reply(&m, ended, hash);
+            if &*c.method == "tools/call" {
+                r.shape = Some(tracked.shapes.of(result.as_bytes()));
+            }
+            v.replies.push(r);
+        }
+        if &*c.method == "tools/list" {
+            v.tools = tools(result.as_bytes());
+        }
+        if &*c.method == "initialize" {
+            v.status = Some(200);
+        }
+    }
+    v
+}
+
+fn tools(result: &[u8]) -> Vec<Tool> {
+    let mut out = vec![];
+    if let Some(list) = scan::member(result, "tools") {
+        scan::elements(list, |tool| {
+            if let Some(name) = scan::member(tool, "name").and_then(scan::text) {
+                let schema = scan::member(tool, "outputSchema").map(|s| Arc::from(String::from_utf8_lossy(s)));
+                out.push(Tool { name: Arc::from(&*name), output_schema: schema });
+            }
+        });
+    }
+    out
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut out = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (i, byte) in out.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(i * 2..i * 2 + 2)?, 16).ok()?;
+    }
+    Some(out)
+}
+
+/// Requests and replies in a client's or bridge's log, as client visits: each request with the
+/// reply of its id that follows it.
+pub fn messages_logged(messages: &[LoggedMessage], tracked: &mut Tracked) -> Vec<Visit> {
+    let mut out: Vec<Visit> = vec![];
+    let mut open: FxHashMap<(u32, RpcId), usize> = FxHashMap::default();
+    for m in messages {
+        let Payload::One(one) = jsonrpc::parse(m.json.as_bytes()) else { continue };
+        let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
+        let when = m.when.unwrap_or(none);
+        match (m.from_client, one.kind, &one.id) {
+            (true, Kind::Request, Some(id)) => {
+                let mut v = blank(m.place, Vantage::Client, when);
+                v.method = Some(Arc::from("POST"));
+                v.session.clone_from(&m.session);
+                let mut rpc = client_rpc(&one);
+                if !m.exact {
+                    rpc.sha256 = [0; 32];
+                }
+                v.rpc.push(rpc);
+                open.insert((m.place.input, id.clone()), out.len());
+                out.push(v);
+            }
+            (false, Kind::Result | Kind::Error, Some(id)) if !m.elided => {
+                let Some(v) = open.remove(&(m.place.input, id.clone())).and_then(|i| out.get_mut(i)) else { continue };
+                let mark = Mark { place: m.place, at: when.at };
+                let mut r = reply(&one, mark, if m.exact { sha256(one.raw) } else { [0; 32] });
+                if let (Some(result), true) = (one.result, v.carries("tools/call")) {
+                    r.shape = Some(tracked.shapes.of(result));
+                }
+                v.client_outcome = Some(if r.error.is_some() { ClientOutcome::Error } else { ClientOutcome::Ok });
+                v.ended = Some(mark);
+                v.end = Some(End::Complete);
+                v.replies.push(r);
+            }
+            _ => {}
+        }
+    }
+    out
+}
