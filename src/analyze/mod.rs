@@ -6,6 +6,7 @@ mod rows;
 use crate::input::expand;
 use crate::join::World;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
+use crate::model::problem::ProblemKind;
 use crate::model::report::Report;
 use crate::rules;
 
@@ -24,6 +25,19 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     let mut world = World::new(tracked, records, read);
     world.input_start = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.first?))).collect();
     world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
+    let has =
+        |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);
+    for (i, x) in inputs.iter().enumerate() {
+        if has(
+            x,
+            &[ProblemKind::StreamGap, ProblemKind::DroppedPackets, ProblemKind::CutFrame, ProblemKind::OneDirection],
+        ) {
+            world.lossy_inputs.insert(i as u32);
+        }
+        if has(x, &[ProblemKind::LogGap]) {
+            world.gapped_inputs.insert(i as u32);
+        }
+    }
     let checked = rules::check(&world);
     let mut report = rows::report(&world, inputs, troubles, checked, options);
     report.summary.tls_connections = tls.connections;

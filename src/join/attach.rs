@@ -91,7 +91,12 @@ fn fit(line: &Visit, seen: &Visit, slack: i64) -> Option<(u8, i64)> {
         return None;
     }
     // An exchange without a session that a log knows one for is `initialize` or none of ours.
-    if line.vantage == Vantage::Proxy && line.session.is_some() && seen.session.is_none() && seen.has_request && !seen.request_gap {
+    if line.vantage == Vantage::Proxy
+        && line.session.is_some()
+        && seen.session.is_none()
+        && seen.has_request
+        && !seen.request_gap
+    {
         return None;
     }
     let port = match (line.port, seen.port, line.peer == seen.peer) {
@@ -103,7 +108,8 @@ fn fit(line: &Visit, seen: &Visit, slack: i64) -> Option<(u8, i64)> {
         return Some((0, 0));
     }
     let distance = distance(line, seen);
-    (distance <= slack).then_some((if line.session.is_some() && line.session == seen.session { port } else { port + 3 }, distance))
+    (distance <= slack)
+        .then_some((if line.session.is_some() && line.session == seen.session { port } else { port + 3 }, distance))
 }
 
 fn differ<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {

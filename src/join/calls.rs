@@ -2,10 +2,10 @@
 
 use super::answers::{self, Answers, HopCallId, ReplyRef, rpc};
 use super::chain::{self, Chains};
+use super::clients;
 use super::content::{self, Contents};
 use super::groups::{GroupId, Groups};
 use super::logs::{self, Logs};
-use super::clients;
 use crate::mcp::shape::Shapes;
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::mcp::{RpcKind, Tracked};
@@ -80,6 +80,10 @@ pub struct World {
     pub input_start: FxHashMap<u32, Time>,
     /// Last time seen in each input.
     pub input_end: FxHashMap<u32, Time>,
+    /// Captures that lost packets.
+    pub lossy_inputs: rustc_hash::FxHashSet<u32>,
+    /// Logs with a gap.
+    pub gapped_inputs: rustc_hash::FxHashSet<u32>,
     /// How long a caller waits at most, ns.
     pub client_timeout_ns: i64,
 }
@@ -121,6 +125,8 @@ impl World {
             reuses: FxHashMap::default(),
             resumptions: FxHashMap::default(),
             shapes: tracked.shapes,
+            lossy_inputs: Default::default(),
+            gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),
             input_end: FxHashMap::default(),
             client_timeout_ns: options.client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
@@ -139,7 +145,7 @@ impl World {
     }
 
     fn list_sessions(&mut self) {
-        let mut fronts: Vec<u32> = self.chains.all.iter().filter_map(|c| c.first().copied()).collect();
+        let mut fronts: Vec<u32> = self.fronts().collect();
         fronts.sort_by_key(|v| self.visits.get(*v as usize).map(|x| (x.asked, *v)));
         for v in fronts {
             if let Some(s) = self.visits.get(v as usize).and_then(Visit::belongs_to) {
@@ -184,13 +190,19 @@ impl World {
             }
             // Packets show what was said; lines only that something was.
             let (wire, lines): (Vec<u32>, Vec<u32>) = chain.iter().partition(|v| seen(v) == Some(Vantage::Wire));
-            let (main, rest) = if wire.is_empty() { (lines.get(..1), lines.get(1..)) } else { (Some(&wire[..]), Some(&lines[..])) };
+            let (main, rest) =
+                if wire.is_empty() { (lines.get(..1), lines.get(1..)) } else { (Some(&wire[..]), Some(&lines[..])) };
             let main = main.unwrap_or_default();
             let Some((first, n)) = main.first().and_then(|v| self.answers.by_visit.get(v)).copied() else { continue };
             for i in 0..n {
                 let same = |v: &u32| self.answers.by_visit.get(v).filter(|(_, m)| *m == n).map(|(f, _)| f + i);
                 let hops: Vec<HopCallId> = main.iter().filter_map(same).collect();
-                let lines = rest.unwrap_or_default().iter().filter_map(|v| self.answers.by_visit.get(v)).map(|(f, _)| *f).collect();
+                let lines = rest
+                    .unwrap_or_default()
+                    .iter()
+                    .filter_map(|v| self.answers.by_visit.get(v))
+                    .map(|(f, _)| *f)
+                    .collect();
                 let at = self.answers.calls.get((first + i) as usize).map_or(Time::from_ns(0, 0), |c| c.asked);
                 calls.push((at, JointCall { key: CallKey(0), hops, lines, client: None, ask: None }));
             }
@@ -260,10 +272,19 @@ impl World {
             for (i, ask) in visit.asks.iter().enumerate() {
                 let response = responses.get(&(*group, ask.id.clone())).copied();
                 let call = ServerCall { visit: v, ask: i as u32, response };
-                out.push((ask.last.at, JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: None, ask: Some(call) }));
+                out.push((
+                    ask.last.at,
+                    JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: None, ask: Some(call) },
+                ));
             }
         }
         out
+    }
+
+    /// Of every exchange that someone else than the client saw, the visit nearest to the client.
+    pub fn fronts(&self) -> impl Iterator<Item = u32> + '_ {
+        let firsts = self.chains.all.iter().filter_map(|c| c.first().copied());
+        firsts.filter(|v| self.visits.get(*v as usize).is_some_and(|x| x.vantage != Vantage::Client))
     }
 
     /// The visit of a call at a hop.

@@ -78,7 +78,10 @@ const EXACT: u8 = 2;
 fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
     let mine = record.rpc.first()?;
     let differ = |a: &Option<Arc<str>>, b: &Option<Arc<str>>| matches!((a, b), (Some(x), Some(y)) if x != y);
-    if differ(&record.session, &seen.visit.session) || differ(&mine.method, &seen.rpc.method) || differ(&mine.tool, &seen.rpc.tool) {
+    if differ(&record.session, &seen.visit.session)
+        || differ(&mine.method, &seen.rpc.method)
+        || differ(&mine.tool, &seen.rpc.tool)
+    {
         return None;
     }
     // A record without a session was made before there was one.
@@ -105,7 +108,9 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
         _ => 1,
     };
     match (&mine.id, &seen.rpc.id) {
-        (Some(a), Some(b)) if a == b && (record.session.is_some() || port == 0) => Some(if port == 0 { 0 } else { 1 + arguments }),
+        (Some(a), Some(b)) if a == b && (record.session.is_some() || port == 0) => {
+            Some(if port == 0 { 0 } else { 1 + arguments })
+        }
         (Some(a), Some(b)) if a != b => None,
         _ => Some(3 + port * 2 + arguments),
     }
@@ -116,7 +121,9 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32]) {
     let lines: Vec<u32> = visits
         .iter()
         .enumerate()
-        .filter(|(_, v)| !v.place.is_frame && v.vantage != crate::model::place::Vantage::Client && v.requests().next().is_some())
+        .filter(|(_, v)| {
+            !v.place.is_frame && v.vantage != crate::model::place::Vantage::Client && v.requests().next().is_some()
+        })
         .map(|(i, _)| i as u32)
         .collect();
     if lines.is_empty() || clients.is_empty() {

@@ -4,8 +4,8 @@ use super::attach::{attach, of_input};
 use super::chain::Chains;
 use super::clock::{self, Offset, Tick};
 use super::{clients, sightings};
-use crate::mcp::visit::Visit;
 use crate::mcp::Tracked;
+use crate::mcp::visit::Visit;
 use crate::model::place::{InputId, Vantage};
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,7 +42,8 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
         return logs;
     }
     let mut paths: FxHashSet<String> = endpoint.map(str::to_owned).into_iter().collect();
-    let wire_paths = tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
+    let wire_paths =
+        tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
     paths.extend(wire_paths.map(str::to_owned));
     let first_log = tracked.visits.len();
     let mut lines = lines(&access, &paths, &logs.events);
@@ -98,9 +99,12 @@ fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
             _ => false,
         };
         let from = order.partition_point(|i| visits.get(*i).is_some_and(|v| v.place.number < e.place.number));
-        let next = order.get(from..).unwrap_or_default().iter().copied().find(|i| {
-            visits.get(*i).is_some_and(|v| v.place.number - e.place.number > NEAR_LINES || v.is_post())
-        });
+        let next = order
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+            .find(|i| visits.get(*i).is_some_and(|v| v.place.number - e.place.number > NEAR_LINES || v.is_post()));
         let Some(v) = next.and_then(|i| visits.get_mut(i)) else { continue };
         if v.place.number - e.place.number <= NEAR_LINES && wanted(v) && v.session.is_none() && v.given.is_none() {
             match e.kind {
@@ -178,9 +182,11 @@ pub fn join_lines(visits: &[Visit], chains: &mut Chains, logs: &Logs) {
         let lines = of_input(visits, *input, vantage);
         let mut known: Vec<u32> = vec![];
         for chain in &chains.all {
-            let usable = |v: &&u32| visits.get(**v as usize).is_some_and(|x| x.place.is_frame || earlier.contains(&x.input));
+            let usable =
+                |v: &&u32| visits.get(**v as usize).is_some_and(|x| x.place.is_frame || earlier.contains(&x.input));
             // A proxy's lines tell of the side towards the client, a server's of the other one.
-            let end = if vantage == Vantage::Server { chain.iter().rev().find(usable) } else { chain.iter().find(usable) };
+            let end =
+                if vantage == Vantage::Server { chain.iter().rev().find(usable) } else { chain.iter().find(usable) };
             known.extend(end);
         }
         let found = attach(visits, &known, &lines, logs.offsets.get(input).copied().flatten());

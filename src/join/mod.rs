@@ -12,11 +12,13 @@ pub mod clients;
 pub mod clock;
 pub mod content;
 pub mod conversations;
+pub mod coverage;
 pub mod fate;
 pub mod groups;
 pub mod logs;
 pub mod schema;
 pub mod sightings;
+pub mod told;
 
 pub use answers::{Answer, HopCall, Oddity, ReplyRef};
 pub use calls::{JointCall, World};

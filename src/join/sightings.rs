@@ -94,7 +94,9 @@ fn unknown_request(method: Option<&str>) -> Rpc {
 pub fn access(records: &[AccessRecord], paths: &FxHashSet<String>) -> Vec<Visit> {
     let mut paths = paths.clone();
     for r in records {
-        if let Some(path) = path_of(r).filter(|_| r.session.is_some() || r.session_given.is_some() || r.rpc_method.is_some()) {
+        if let Some(path) =
+            path_of(r).filter(|_| r.session.is_some() || r.session_given.is_some() || r.rpc_method.is_some())
+        {
             paths.insert(path.to_owned());
         }
     }

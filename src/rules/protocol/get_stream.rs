@@ -42,19 +42,18 @@ enum Trouble {
 fn check(world: &World, claims: &mut Claims<'_>) {
     let mut by_session: FxHashMap<&SessionId, Vec<(u32, Trouble)>> = FxHashMap::default();
     let mut deleted: FxHashMap<&SessionId, crate::model::time::Time> = FxHashMap::default();
-    for chain in &world.chains.all {
-        let Some(visit) = chain.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
+    for visit in world.fronts().filter_map(|v| world.visits.get(v as usize)) {
         if let (true, Some(s)) = (visit.is_delete(), &visit.session) {
             deleted.insert(s, visit.at.at);
         }
     }
-    for chain in &world.chains.all {
-        let Some(&v) = chain.first() else { continue };
+    for v in world.fronts() {
         let Some(visit) = world.visits.get(v as usize) else { continue };
         let Some(session) = visit.session.as_ref().filter(|_| visit.is_get() && !visit.legacy_stream) else { continue };
         let ended = visit.ended.map(|m| m.at);
         let after_delete = deleted.get(session).zip(ended).is_some_and(|(d, e)| *d <= e);
-        if !after_delete && let Some(t) = trouble(world, chain, visit) {
+        let chain = world.chains.of.get(v as usize).and_then(|c| world.chains.all.get(*c as usize));
+        if !after_delete && let Some(t) = trouble(world, chain.map_or(&[], |c| c), visit) {
             by_session.entry(session).or_default().push((v, t));
         }
     }

@@ -36,8 +36,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     let echoed: FxHashSet<&SessionId> = world.visits.iter().filter_map(|v| v.session.as_ref()).collect();
     let mut given: FxHashMap<Who<'_>, (u32, u32)> = FxHashMap::default();
     let mut without: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for chain in &world.chains.all {
-        let Some(&v) = chain.first() else { continue };
+    for v in world.fronts() {
         let (Some(visit), Some(hop)) = (world.visits.get(v as usize), world.hop_of.get(v as usize)) else { continue };
         let who = (*hop, visit.peer, visit.user_agent.as_deref());
         match visit.belongs_to() {

@@ -33,8 +33,7 @@ What to do: look at why the client discards its session: a missing header, a ref
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let mut by_client: FxHashMap<_, Vec<u32>> = FxHashMap::default();
-    for chain in &world.chains.all {
-        let Some(&v) = chain.first() else { continue };
+    for v in world.fronts() {
         let Some(visit) = world.visits.get(v as usize).filter(|x| x.carries("initialize")) else { continue };
         let used = visit.belongs_to().and_then(|s| world.of_session.get(s)).is_some_and(|l| {
             l.iter().filter_map(|o| world.visits.get(*o as usize)).any(|o| o.carries("tools/call") || o.is_delete())

@@ -84,7 +84,7 @@ pub fn answered_at(visit: &Visit) -> Time {
 /// Every session that was refused at least once, in order of the first refusal.
 pub fn refused_sessions(world: &World) -> Vec<Refused> {
     let mut by_session: FxHashMap<&SessionId, Vec<u32>> = FxHashMap::default();
-    let mut fronts: Vec<u32> = world.chains.all.iter().filter_map(|c| c.first().copied()).collect();
+    let mut fronts: Vec<u32> = world.fronts().collect();
     fronts.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
     for &v in &fronts {
         if let Some(s) = world.visits.get(v as usize).and_then(Visit::belongs_to) {

@@ -56,13 +56,8 @@ pub fn stories(world: &World) -> Vec<Story> {
 
 /// Gives each refused session the `initialize` that fits best: one each, nearest identity first.
 fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
-    let mut inits: Vec<u32> = world
-        .chains
-        .all
-        .iter()
-        .filter_map(|c| c.first().copied())
-        .filter(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("initialize")))
-        .collect();
+    let mut inits: Vec<u32> =
+        world.fronts().filter(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("initialize"))).collect();
     inits.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
     type Who<'a> = (Option<IpAddr>, Option<&'a Arc<str>>);
     let mut by_who: FxHashMap<Who<'_>, Vec<u32>> = FxHashMap::default();
