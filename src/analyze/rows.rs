@@ -8,7 +8,8 @@ use crate::join::groups::GroupKey;
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
-use crate::model::place::Side;
+use crate::model::place::{Side, Vantage};
+use crate::model::record::ClientOutcome;
 use crate::model::report::{
     Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Session,
     SessionEnd, Sighting, Summary,
@@ -43,7 +44,7 @@ pub fn report(
     }
     Report {
         summary: Summary {
-            exchanges: world.visits.len() as u64,
+            exchanges: world.visits.iter().filter(|v| v.vantage != Vantage::Client).count() as u64,
             sessions: sessions.len() as u64,
             calls: calls.len() as u64,
             tool_calls: calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64,
@@ -81,17 +82,30 @@ fn sides(world: &World, inputs: &mut [InputInfo]) {
         }
     }
     // The first capture is the reference clock; the others are aligned to it by exact keys.
-    let captures: Vec<u32> = (0..inputs.len() as u32).filter(|i| world.visits.iter().any(|v| v.input == *i)).collect();
+    let captures: Vec<u32> = (0..inputs.len() as u32)
+        .filter(|i| world.visits.iter().any(|v| v.input == *i && v.vantage == Vantage::Wire))
+        .collect();
     for (input, offset) in crate::join::chain::capture_offsets(&world.visits, &captures) {
         if let (Some(info), Some((offset, error))) = (inputs.get_mut(input as usize), offset) {
             info.clock_offset_ms = Some(ms(offset));
             info.clock_error_ms = Some(ms(error));
         }
     }
+    for (input, offset) in &world.logs.offsets {
+        if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
+            info.clock_offset_ms = Some(ms(o.ns));
+            info.clock_error_ms = Some(ms(o.error_ns));
+        }
+    }
 }
 
 fn ms(ns: i64) -> f64 {
     (ns / 1000) as f64 / 1000.0
+}
+
+/// A hash that is known; a log that shows no body has none.
+fn hash(hash: &Sha256) -> Option<String> {
+    (*hash != [0; 32]).then(|| hex(hash))
 }
 
 /// A hash as the report writes it.
@@ -108,28 +122,65 @@ fn call(world: &World, joint: &JointCall, options: &AnalyzeOptions) -> Call {
         return server_call(world, joint, ask);
     }
     let front = joint.hops.first().copied();
+    let client = joint.client;
+    let told = client.and_then(|c| world.rpc_of(c));
     let rpc = front.and_then(|c| world.rpc_of(c));
-    let (outcome, delivered) = world.outcome(joint);
+    let known = |part: fn(&Rpc) -> Option<Arc<str>>| rpc.and_then(part).or_else(|| told.and_then(part));
+    let (outcome, delivered) = outcome(world, joint);
     let text = |b: &Option<Arc<[u8]>>| b.as_ref().map(|b| String::from_utf8_lossy(b).into_owned());
-    let reply = front.and_then(|c| world.hop_call(c)?.answer).and_then(|a| world.reply(a.at)).map(|(_, r)| r);
+    let reply =
+        front.or(client).and_then(|c| world.hop_call(c)?.answer).and_then(|a| world.reply(a.at)).map(|(_, r)| r);
+    let seen = joint.hops.iter().chain(&joint.lines).chain(&client);
     Call {
         key: joint.key,
-        session: front.and_then(|c| world.session_of(c)),
-        id: rpc.and_then(|r| r.id.clone()),
-        method: rpc.and_then(|r| r.method.clone()),
-        tool: rpc.and_then(|r| r.tool.clone()),
+        session: front
+            .and_then(|c| world.session_of(c))
+            .or_else(|| client.and_then(|c| world.visit_of(c)?.session.clone())),
+        id: rpc.and_then(|r| r.id.clone()).or_else(|| told.and_then(|r| r.id.clone())),
+        method: known(|r| r.method.clone()),
+        tool: known(|r| r.tool.clone()),
         from: None,
-        issued: None,
+        issued: client.and_then(|c| world.visit_of(c)).map(|v| v.asked),
         sent: front.and_then(|c| world.visit_of(c)).map(|v| v.at.at),
         replied: front.and_then(|c| world.replied(c)).map(|m| m.at),
         outcome,
         delivered,
-        client_saw: None,
-        sightings: joint.hops.iter().filter_map(|c| sighting(world, *c, options)).collect(),
-        bodies: options
-            .bodies
-            .then(|| Bodies { request: rpc.and_then(|r| text(&r.body)), reply: reply.and_then(|r| text(&r.body)) }),
+        client_saw: client.and_then(|c| world.visit_of(c)).map(client_saw),
+        sightings: seen.filter_map(|c| sighting(world, *c, options)).collect(),
+        bodies: options.bodies.then(|| Bodies {
+            request: rpc.or(told).and_then(|r| text(&r.body)),
+            reply: reply.and_then(|r| text(&r.body)),
+        }),
     }
+}
+
+/// What came back, as the best placed vantage shows it: packets, else the client's own record.
+fn outcome(world: &World, joint: &JointCall) -> (Outcome, Delivered) {
+    let (outcome, delivered) =
+        if joint.hops.is_empty() { (Outcome::Unobserved, Delivered::Unknown) } else { world.outcome(joint) };
+    let Some((client, visit)) = joint.client.and_then(|c| Some((c, world.visit_of(c)?))) else {
+        return (outcome, delivered);
+    };
+    if joint.hops.is_empty()
+        && joint.lines.is_empty()
+        && world.coverage(client).is_some()
+        && visit.client_outcome != Some(ClientOutcome::Aborted)
+    {
+        return (Outcome::NotSent, Delivered::None);
+    }
+    if outcome != Outcome::Unobserved {
+        return (outcome, delivered);
+    }
+    let whose = if world.contents.foreign.contains_key(&client) { Delivered::Foreign } else { Delivered::Unknown };
+    match visit.client_outcome {
+        Some(ClientOutcome::Ok) => (Outcome::Result, whose),
+        Some(ClientOutcome::Error) => (Outcome::RpcError, whose),
+        _ => (outcome, delivered),
+    }
+}
+
+fn client_saw(v: &Visit) -> serde_json::Value {
+    serde_json::json!({ "outcome": v.client_outcome, "ended": v.ended.map(|e| e.at), "text": v.comment })
 }
 
 fn sighting(world: &World, c: HopCallId, options: &AnalyzeOptions) -> Option<Sighting> {
@@ -138,12 +189,14 @@ fn sighting(world: &World, c: HopCallId, options: &AnalyzeOptions) -> Option<Sig
     let own = hop.answer.map(|a| (a.at, a.channel)).or_else(|| hop.foreign.first().map(|r| (*r, Channel::PostSse)));
     let reply = own.and_then(|(at, _)| world.reply(at)).map(|(_, r)| r);
     Some(Sighting {
-        channel: own.map(|(_, channel)| channel).or(visit.status.map(|_| Channel::None)),
+        channel: own
+            .map(|(_, channel)| channel)
+            .or(visit.status.filter(|_| visit.place.is_frame).map(|_| Channel::None)),
         reply_frame: reply.and_then(|r| r.last.place.as_frame()),
         reply_id: reply.and_then(|r| r.id.clone()),
-        reply_sha256: reply.map(|r| hex(&r.sha256)),
+        reply_sha256: reply.and_then(|r| hash(&r.sha256)),
         reply_at: reply.map(|r| r.last.at),
-        request_sha256: Some(hex(&rpc.sha256)),
+        request_sha256: hash(&rpc.sha256),
         detail: options.details.then(|| Box::new(detail(visit, rpc, reply))),
         ..visited(visit)
     })
@@ -172,8 +225,8 @@ fn visited(visit: &Visit) -> Sighting {
         vantage: Some(visit.vantage),
         frame: visit.place.as_frame(),
         line: visit.place.as_line(),
-        at: Some(visit.at.at),
-        at_error_ms: Some(ms(visit.at.error_ns)),
+        at: Some(visit.at.at).filter(|_| visit.at.error_ns < i64::MAX / 8),
+        at_error_ms: Some(ms(visit.at.error_ns)).filter(|_| visit.at.error_ns < i64::MAX / 8),
         peer: peer(visit),
         status: visit.status,
         bytes: visit.bytes,
@@ -235,8 +288,12 @@ fn sessions(world: &World) -> Vec<Session> {
     let mut rows: Vec<Session> = vec![];
     let mut known: FxHashMap<GroupKey, usize> = FxHashMap::default();
     let mut members: FxHashMap<usize, Vec<u32>> = FxHashMap::default();
-    for chain in &world.chains.all {
-        let Some(&v) = chain.first() else { continue };
+    let client_only = world.fronts().next().is_none();
+    let fronts = world.chains.all.iter().filter_map(|c| c.first().copied());
+    for v in fronts {
+        if !client_only && world.visits.get(v as usize).is_some_and(|x| x.vantage == Vantage::Client) {
+            continue;
+        }
         let (Some(visit), Some((_, key))) = (
             world.visits.get(v as usize),
             world.answers.group_of.get(v as usize).and_then(|g| world.groups.all.get(*g as usize)),
@@ -321,7 +378,8 @@ fn fill(world: &World, row: &mut Session, visits: &[u32]) {
 }
 
 fn exchanges(world: &World) -> Vec<ExchangeRow> {
-    let mut rows: Vec<(u64, ExchangeRow)> = world.visits.iter().map(|v| (v.exchange, exchange(v))).collect();
+    let mut rows: Vec<(u64, ExchangeRow)> =
+        world.visits.iter().filter(|v| v.vantage != Vantage::Client).map(|v| (v.exchange, exchange(v))).collect();
     rows.sort_by_key(|(n, r)| (r.at.map_or(i64::MAX, |t| t.ns()), *n));
     rows.into_iter().map(|(_, r)| r).collect()
 }

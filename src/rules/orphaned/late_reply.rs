@@ -1,5 +1,6 @@
 //! `orphaned/late-reply`
 
+use super::false_timeout::{before_ns, timed_out};
 use crate::join::World;
 use crate::join::fate::Fate;
 use crate::model::report::Severity;
@@ -27,6 +28,7 @@ What to do: compare the client's timeout with what the tool takes.",
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
+    after_timeout(world, claims);
     for joint in &world.calls {
         let Some(&front) = joint.hops.first() else { continue };
         if world.fate_at(front) != Fate::Late || claims.has("crossed", joint.key) {
@@ -52,6 +54,41 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             ),
             evidence,
             waited_ns: Some(closed.at.since(call.asked)),
+            shown: "answered late".into(),
+            ..Claim::default()
+        });
+    }
+}
+
+/// Replies that came after the client had recorded a timeout.
+fn after_timeout(world: &World, claims: &mut Claims<'_>) {
+    for joint in &world.calls {
+        let Some((record, front, reply)) = timed_out(world, joint) else { continue };
+        if before_ns(world, record, reply).is_none_or(|b| b > 0) || world.fate_at(front) == Fate::Cancelled {
+            continue;
+        }
+        let (Some(call), Some(visit), Some(told)) =
+            (world.hop_call(front), world.visit_of(front), world.visit_of(record))
+        else {
+            continue;
+        };
+        let Some(ended) = told.ended else { continue };
+        let name = call_name(world, call);
+        let mut evidence =
+            vec![at_request(visit, format!("request of {name}")), at_mark(told, ended, "the client's record: timeout")];
+        evidence.extend(call.answer.and_then(|a| at_reply(world, a.at, "the reply came")));
+        claims.claim(Claim {
+            severity: Severity::Low,
+            session: world.session_of(front),
+            at: Some(call.asked),
+            until: Some(reply.at),
+            victim: Some(joint.key),
+            summary: format!(
+                "the reply of {name} came {} after its client had recorded a timeout.",
+                duration(reply.at.since(ended.at).max(0))
+            ),
+            evidence,
+            waited_ns: Some(ended.at.since(call.asked)),
             shown: "answered late".into(),
             ..Claim::default()
         });

@@ -2,8 +2,12 @@
 
 pub mod accepted_only;
 pub mod cut_off;
+pub mod empty_success;
+pub mod false_timeout;
 pub mod late_reply;
 pub mod lost_at_proxy;
+pub mod never_sent;
 pub mod no_reply;
 pub mod stray_reply;
 mod unanswered;
+mod unsent;

@@ -4,6 +4,8 @@ use super::sequence::sequence;
 use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal, refused_sessions};
 use crate::join::World;
 use crate::mcp::Visit;
+use crate::model::id::SessionId;
+use crate::model::record::LogEventKind;
 use crate::model::report::{CallKey, Cause, Window};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -147,7 +149,11 @@ fn window(world: &World, r: &Refused, init: u32, died: usize) -> Option<Window> 
         .unwrap_or(initialize.asked);
     let next = after.get(set_up).and_then(get).map(|v| v.at.at);
     let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
-    let lost = lost(world, r, &after, last_set_up);
+    let mut lost = lost(world, r, &after, last_set_up);
+    let until = next.or(next_call);
+    lost.extend(unsent_in(world, r, new.as_ref(), answered_at(first), until));
+    lost.sort_unstable();
+    lost.dedup();
     Some(Window {
         stale_session: Some(r.session.clone()),
         new_session: new,
@@ -222,8 +228,27 @@ fn lost(world: &World, r: &Refused, after: &[u32], last_set_up: Time) -> Vec<Cal
     lost
 }
 
+/// Calls that the client says it issued in the window and that no other vantage point saw.
+fn unsent_in(world: &World, r: &Refused, new: Option<&SessionId>, opened: Time, until: Option<Time>) -> Vec<CallKey> {
+    let mut out = vec![];
+    for joint in world.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty()) {
+        let Some(c) = joint.client.filter(|c| world.coverage(*c).is_some()) else { continue };
+        let Some(visit) = world.visit_of(c) else { continue };
+        let session = visit.session.as_ref();
+        let of_it = session.is_some() && (session == new || session == Some(&r.session));
+        let within = visit.asked >= opened && until.is_none_or(|t| visit.asked <= t);
+        if of_it && within && visit.requests().all(|q| matters(q.method.as_deref())) {
+            out.push(joint.key);
+        }
+    }
+    out
+}
+
 fn cause(world: &World, r: &Refused, died: usize) -> Cause {
     let opened = first_refusal(world, r);
+    if let Some(cause) = said(world, r, opened) {
+        return cause;
+    }
     let deleted = r
         .visits
         .iter()
@@ -239,6 +264,36 @@ fn cause(world: &World, r: &Refused, died: usize) -> Cause {
         return Cause::Restart;
     }
     Cause::Unknown
+}
+
+/// What the server's or the service manager's own words say of it.
+fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
+    let opened = opened?;
+    let alive = r.visits.iter().filter_map(|v| world.visits.get(*v as usize));
+    let last_alive =
+        alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(answered_at).filter(|t| *t <= opened).max();
+    let mut found = None;
+    for e in &world.logs.events {
+        let Some(when) = e.when else { continue };
+        let before = when.at <= opened.plus_ns(when.error_ns + 1_000_000_000);
+        let after = last_alive.is_none_or(|t| when.at.plus_ns(when.error_ns + 1_000_000_000) >= t);
+        if !before || !after {
+            continue;
+        }
+        let names_it = e.session.as_ref() == Some(&r.session);
+        match e.kind {
+            LogEventKind::SessionExpired if names_it => return Some(Cause::Idle),
+            LogEventKind::ServerStarted
+            | LogEventKind::UnitStarted
+            | LogEventKind::UnitRestart
+            | LogEventKind::ServerStopped
+            | LogEventKind::UnitStopped => {
+                found = Some(Cause::Restart);
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Did every session that was in use before the refusal, and again after it, turn out to be unknown?

@@ -1,0 +1,75 @@
+//! Calls that the client says it made and nobody else saw: shared by `never-sent` and `empty-success`.
+
+use crate::join::World;
+use crate::join::answers::HopCallId;
+use crate::join::calls::JointCall;
+use crate::join::coverage::Coverage;
+use crate::model::place::Hop;
+use crate::model::record::ClientOutcome;
+use crate::rules::claim::{Claim, at_request, call_name};
+
+/// A call in a client's record that no input shows which would have shown it.
+pub struct Unsent<'w> {
+    /// The call.
+    pub joint: &'w JointCall,
+    /// The client's record of it.
+    pub record: HopCallId,
+    /// What covers it.
+    pub coverage: Coverage,
+    /// What the client says became of it.
+    pub outcome: Option<ClientOutcome>,
+}
+
+/// Every such call.
+pub fn unsent(world: &World) -> Vec<Unsent<'_>> {
+    world
+        .calls
+        .iter()
+        .filter(|j| j.hops.is_empty() && j.lines.is_empty())
+        .filter_map(|joint| {
+            let record = joint.client?;
+            let outcome = world.visit_of(record)?.client_outcome;
+            // A call that the client itself gave up may never have been meant to leave it.
+            if outcome == Some(ClientOutcome::Aborted) {
+                return None;
+            }
+            Some(Unsent { joint, record, coverage: world.coverage(record)?, outcome })
+        })
+        .collect()
+}
+
+/// Has the client a success without content for the call, or a plain one that cannot be (nothing was sent)?
+pub fn is_empty_success(u: &Unsent<'_>) -> bool {
+    matches!(u.outcome, Some(ClientOutcome::Empty))
+}
+
+/// The claim, with what both rules have in common.
+pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
+    let (call, visit) = (world.hop_call(u.record)?, world.visit_of(u.record)?);
+    let name = call_name(world, call);
+    let mut evidence = vec![at_request(visit, format!("the client's record of {name}"))];
+    for input in &u.coverage.inputs {
+        evidence.push(crate::model::report::Evidence {
+            input: Some(*input),
+            frame: None,
+            line: None,
+            offset: None,
+            cursor: None,
+            text: Some("covers the time, and does not show the call".into()),
+            filter: None,
+        });
+    }
+    Some(Claim {
+        confidence: u.coverage.confidence,
+        fault: vec![Hop::Client],
+        session: visit.session.clone(),
+        at: Some(call.asked),
+        until: visit.ended.map(|e| e.at),
+        victim: Some(u.joint.key),
+        summary: format!("the client says that it issued {name}; {what}"),
+        evidence,
+        waited_ns: visit.ended.map(|e| e.at.since(call.asked)),
+        shown: "never seen".into(),
+        ..Claim::default()
+    })
+}
