@@ -44,7 +44,7 @@ pub fn report(
     }
     Report {
         summary: Summary {
-            exchanges: world.visits.iter().filter(|v| v.vantage != Vantage::Client).count() as u64,
+            exchanges: counted(world),
             sessions: sessions.len() as u64,
             calls: calls.len() as u64,
             tool_calls: calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64,
@@ -58,6 +58,15 @@ pub fn report(
         findings: checked.findings,
         exchanges,
         troubles,
+    }
+}
+
+/// Exchanges read: those of captures; a log's lines tell of the same ones, and count where there is nothing else.
+fn counted(world: &World) -> u64 {
+    let count = |keep: fn(Vantage) -> bool| world.visits.iter().filter(|v| keep(v.vantage)).count() as u64;
+    match count(|v| v == Vantage::Wire) {
+        0 => count(|v| v != Vantage::Client),
+        n => n,
     }
 }
 

@@ -66,6 +66,8 @@ pub struct World {
     pub calls: Vec<JointCall>,
     /// Joint call of each call at a hop.
     pub call_of: FxHashMap<HopCallId, u32>,
+    /// Calls (by place in `calls`) whose reply went to another caller in an id collision.
+    pub given_away: rustc_hash::FxHashSet<u32>,
     /// Exchanges (nearest the client) of each session, in order of being asked.
     pub of_session: FxHashMap<SessionId, Vec<u32>>,
     /// Calls whose id another call of their session took while they were in flight: by which.
@@ -95,7 +97,7 @@ impl World {
     /// Joins what the exchanges left.
     pub fn new(mut tracked: Tracked, records: Vec<Record>, options: &ReadOptions) -> World {
         let logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
-        let visits = tracked.visits;
+        let mut visits = tracked.visits;
         let mut order: Vec<u32> = (0..visits.len() as u32).collect();
         order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
         let mut groups = Groups::default();
@@ -105,10 +107,10 @@ impl World {
                 *slot = groups.hop(visit);
             }
         }
+        let mut chains = chain::chains(&visits, &hop_of, &groups, &order);
+        logs::join_lines(&mut visits, &mut chains, &logs);
         let answers = answers::answers(&visits, &mut groups, &order);
         let contents = content::contents(&visits, &answers, &groups, &tracked.shapes);
-        let mut chains = chain::chains(&visits, &hop_of, &groups, &order);
-        logs::join_lines(&visits, &mut chains, &logs);
         let mut world = World {
             visits,
             logs,
@@ -125,6 +127,7 @@ impl World {
             reuses: FxHashMap::default(),
             resumptions: FxHashMap::default(),
             shapes: tracked.shapes,
+            given_away: Default::default(),
             lossy_inputs: Default::default(),
             gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),
@@ -141,6 +144,8 @@ impl World {
         }
         world.find_reuse();
         world.put_together();
+        let owners = world.contents.foreign.values().filter(|v| v.collision).map(|v| v.owner);
+        world.given_away = owners.filter_map(|c| world.call_of.get(&c).copied()).collect();
         world
     }
 

@@ -87,6 +87,15 @@ impl World {
 
     /// A stream that the client resumed, on a GET of which not all was captured, may have had its reply there.
     fn unanswered_or_resumed(&self, c: HopCallId, visit: &Visit) -> Fate {
+        // A call whose reply went to another caller will not get one, however long the input goes on.
+        let given_away = self.call_of.get(&c).is_some_and(|n| self.given_away.contains(n));
+        if given_away
+            && !visit.response_gap
+            && !visit.one_direction
+            && matches!(visit.end, Some(End::InputEnded) | None)
+        {
+            return Fate::Silent;
+        }
         let fate = self.unanswered(visit);
         let group = self.hop_call(c).map(|c| c.group);
         let resumed = group.and_then(|g| self.resumptions.get(&g)).into_iter().flatten();

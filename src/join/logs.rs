@@ -169,7 +169,7 @@ fn order_of(vantage: Vantage) -> u8 {
 }
 
 /// Joins the lines of access logs to the exchanges of the wire, or of the logs before them.
-pub fn join_lines(visits: &[Visit], chains: &mut Chains, logs: &Logs) {
+pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &Logs) {
     let mut inputs: Vec<(u8, InputId)> = logs
         .access_inputs
         .iter()
@@ -192,6 +192,25 @@ pub fn join_lines(visits: &[Visit], chains: &mut Chains, logs: &Logs) {
         let found = attach(visits, &known, &lines, logs.offsets.get(input).copied().flatten());
         for (line, seen) in found {
             chains.merge_into(seen, line);
+            share(visits, seen, line);
+        }
+    }
+}
+
+/// What one line of an exchange knows and the other does not: the session, and what was asked.
+fn share(visits: &mut [Visit], a: u32, b: u32) {
+    let (Some(x), Some(y)) = (visits.get(a as usize).cloned(), visits.get(b as usize).cloned()) else { return };
+    for (v, other) in [(a, &y), (b, &x)] {
+        let Some(v) = visits.get_mut(v as usize).filter(|v| !v.place.is_frame) else { continue };
+        if v.session.is_none() && v.given.is_none() {
+            v.session.clone_from(&other.session);
+            v.given.clone_from(&other.given);
+        }
+        if v.rpc.iter().all(|r| r.method.is_none())
+            && other.rpc.iter().any(|r| r.method.is_some())
+            && !other.place.is_frame
+        {
+            v.rpc.clone_from(&other.rpc);
         }
     }
 }

@@ -210,6 +210,7 @@ fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
 /// In a log with session ids: a POST without one that is given one with 2xx is `initialize`, and the
 /// first 202 of a session is `notifications/initialized`.
 pub fn handshakes(visits: &mut [Visit]) {
+    infer_given(visits);
     let mut begun: FxHashSet<Arc<str>> = FxHashSet::default();
     let mut order: Vec<usize> = (0..visits.len()).collect();
     order.sort_by_key(|i| visits.get(*i).map(|v| (v.head.map_or(v.asked, |h| h.at), v.exchange)));
@@ -226,6 +227,45 @@ pub fn handshakes(visits: &mut [Visit]) {
         {
             let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
             v.rpc.push(note);
+        }
+    }
+}
+
+/// A new session appears within this time of the `initialize` that was given it, ns.
+const GIVEN_NS: i64 = 10_000_000_000;
+
+/// In a log that has the request's session alone: the POST without one that was answered 200 right
+/// before a session first appears is the `initialize` that was given it.
+fn infer_given(visits: &mut [Visit]) {
+    if visits.iter().any(|v| v.given.is_some()) {
+        return;
+    }
+    let mut order: Vec<usize> = (0..visits.len()).collect();
+    order.sort_by_key(|i| visits.get(*i).map(|v| (v.head.map_or(v.asked, |h| h.at), v.exchange)));
+    let mut known: FxHashSet<Arc<str>> = FxHashSet::default();
+    let mut open: Vec<usize> = vec![];
+    let mut found: Vec<(usize, Arc<str>)> = vec![];
+    for &i in &order {
+        let Some(v) = visits.get(i) else { continue };
+        match &v.session {
+            None if v.is_post() && v.status == Some(200) => open.push(i),
+            None => {}
+            Some(s) if v.status.is_some_and(|s| s < 300) && !known.contains(s) => {
+                let recent = |o: &usize| visits.get(*o).is_some_and(|x| v.asked.since(x.asked) <= GIVEN_NS);
+                let same = |o: &usize| visits.get(*o).is_some_and(|x| x.peer == v.peer && x.user_agent == v.user_agent);
+                let best = open.iter().rposition(|o| recent(o) && same(o)).or_else(|| open.iter().rposition(recent));
+                if let Some(n) = best {
+                    found.push((open.remove(n), s.clone()));
+                }
+                known.insert(s.clone());
+                open.retain(recent);
+            }
+            Some(s) => drop(known.insert(s.clone())),
+        }
+    }
+    for (i, s) in found {
+        if let Some(v) = visits.get_mut(i) {
+            v.given = Some(s);
         }
     }
 }

@@ -49,7 +49,14 @@ pub fn orphans<'w>(world: &'w World, claims: &Claims<'_>) -> Vec<Orphan<'w>> {
 
 /// The call of the same session that took over this one's id while it was in flight.
 pub fn partner(world: &World, c: HopCallId) -> Option<HopCallId> {
-    if let Some((victim, _)) = world.contents.foreign.iter().find(|(_, v)| v.owner == c && v.collision) {
+    let away = world.call_of.get(&c).is_some_and(|n| world.given_away.contains(n));
+    if away
+        && let Some((victim, _)) = world
+            .contents
+            .foreign
+            .iter()
+            .find(|(_, v)| v.collision && world.call_of.get(&v.owner) == world.call_of.get(&c))
+    {
         return Some(*victim);
     }
     world.reused.get(&c).or_else(|| world.reuses.get(&c)).copied()

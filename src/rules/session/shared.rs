@@ -3,7 +3,7 @@
 use crate::join::World;
 use crate::join::conversations::conversations;
 use crate::join::groups::GroupKey;
-use crate::model::place::Hop;
+use crate::model::place::{Hop, Vantage};
 use crate::model::report::Severity;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_request};
@@ -33,7 +33,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     let mut said = rustc_hash::FxHashSet::default();
     for (group, list) in world.answers.by_group.iter().enumerate() {
         let Some((_, GroupKey::Session(session))) = world.groups.all.get(group) else { continue };
-        let ids = list.iter().filter_map(|c| world.rpc_of(*c)?.id.as_ref());
+        // Ids that a log line has from elsewhere by time alone may be another line's.
+        let shows_ids = |c: &u32| {
+            world.visit_of(*c).is_some_and(|v| v.place.is_frame || v.vantage == Vantage::Client || !v.response_gap)
+        };
+        let ids = list.iter().filter(|c| shows_ids(c)).filter_map(|c| world.rpc_of(*c)?.id.as_ref());
         let found = conversations(ids);
         let (Some(count), true) = (found.count, found.interleaved) else { continue };
         if !said.insert(session.clone()) {

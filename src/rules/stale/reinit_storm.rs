@@ -31,14 +31,23 @@ What to do: look at why the client discards its session: a missing header, a ref
     check,
 };
 
+/// Anything but the handshake is a use.
+fn is_use(visit: &crate::mcp::Visit) -> bool {
+    let handshake = visit.is_get() || visit.carries("initialize") || visit.carries("notifications/initialized");
+    !handshake || visit.carries("tools/call")
+}
+
 fn check(world: &World, claims: &mut Claims<'_>) {
     let mut by_client: FxHashMap<_, Vec<u32>> = FxHashMap::default();
     for v in world.fronts() {
         let Some(visit) = world.visits.get(v as usize).filter(|x| x.carries("initialize")) else { continue };
-        let used = visit.belongs_to().and_then(|s| world.of_session.get(s)).is_some_and(|l| {
-            l.iter().filter_map(|o| world.visits.get(*o as usize)).any(|o| o.carries("tools/call") || o.is_delete())
-        });
-        if !used && visit.given.is_some() {
+        let used = visit
+            .belongs_to()
+            .and_then(|s| world.of_session.get(s))
+            .is_some_and(|l| l.iter().filter_map(|o| world.visits.get(*o as usize)).any(|o| is_use(o)));
+        // A log that does not say which session a request is of cannot show that one was not used.
+        let shown = visit.place.is_frame || world.visits.iter().any(|o| o.input == visit.input && o.session.is_some());
+        if !used && visit.given.is_some() && shown {
             by_client
                 .entry((visit.peer, visit.user_agent.clone(), visit.path().map(str::to_owned)))
                 .or_default()

@@ -1,5 +1,6 @@
 //! `stale/404-window`
 
+use super::pattern::patterns;
 use super::sessions::answered_at;
 use super::windows::stories;
 use crate::join::World;
@@ -30,6 +31,7 @@ What to do: send refused calls again after re-initialising; keep sessions over r
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
+    by_pattern(world, claims);
     for story in stories(world) {
         let (Some(window), Some(init)) = (story.window, story.initialize.and_then(|v| world.visits.get(v as usize)))
         else {
@@ -68,6 +70,35 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             until: window.recovered.or(window.initialize),
             others: window.trigger_call.into_iter().chain(window.lost.iter().copied()).collect(),
             summary,
+            evidence,
+            ..Claim::default()
+        });
+    }
+}
+
+/// Windows that the order of requests alone shows, in logs without session ids.
+fn by_pattern(world: &World, claims: &mut Claims<'_>) {
+    for p in patterns(world) {
+        let (Some(first), Some(init)) = (world.visits.get(p.refused as usize), world.visits.get(p.initialize as usize))
+        else {
+            continue;
+        };
+        let mut evidence = vec![];
+        evidence.extend(first.head.map(|h| at_mark(first, h, "refused, status 404")));
+        evidence
+            .extend(init.head.map(|h| at_mark(init, h, "answered 200, and 202 after it: the client re-initialises")));
+        let took = duration(answered_at(init).since(answered_at(first)).max(0));
+        claims.windows.push(p.window.clone());
+        claims.claim(Claim {
+            severity: Severity::Low,
+            confidence: if p.stranger { Confidence::Possible } else { Confidence::Probable },
+            session: p.window.new_session.clone(),
+            at: p.window.opened,
+            until: p.window.recovered.or(p.window.initialize),
+            others: p.window.trigger_call.into_iter().collect(),
+            summary: format!(
+                "a request was refused with 404 and a new session begun {took} later; the log names no session ids."
+            ),
             evidence,
             ..Claim::default()
         });

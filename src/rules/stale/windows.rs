@@ -72,8 +72,13 @@ fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
     for (i, r) in refused.iter().enumerate() {
         let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
         let after = |list: &[u32]| -> Vec<u32> {
-            let at = list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked < first.asked));
-            list.get(at..).unwrap_or_default().iter().take(CANDIDATES).copied().collect()
+            let from = first.asked.plus_ns(-first.at.error_ns.min(REINIT_NS));
+            let at = list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked < from));
+            let later = list.get(at..).unwrap_or_default().iter().copied();
+            later
+                .filter(|v| world.visits.get(*v as usize).is_some_and(|x| comes_after(x, first)))
+                .take(CANDIDATES)
+                .collect()
         };
         let mut near = by_who.get(&(first.peer, first.user_agent.as_ref())).map(|l| after(l)).unwrap_or_default();
         near.extend(after(&inits));
@@ -97,6 +102,14 @@ fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
         }
     }
     out
+}
+
+/// Did `b` come before `a`? Within one log the order of lines tells, whose times may be coarse.
+fn comes_after(a: &Visit, b: &Visit) -> bool {
+    if a.input == b.input && !a.place.is_frame {
+        return a.place.number > b.place.number;
+    }
+    a.asked >= b.asked.plus_ns(-a.at.error_ns.max(b.at.error_ns).min(REINIT_NS))
 }
 
 /// How far the new handshake's maker is from the refused one's: same connection, same address and
@@ -174,7 +187,7 @@ fn following(world: &World, init: u32, initialize: &Visit) -> Vec<u32> {
     let Some(new) = &initialize.given else { return vec![] };
     let mut out: Vec<u32> =
         world.of_session.get(new).map(|l| l.iter().copied().filter(|v| *v != init).collect()).unwrap_or_default();
-    out.retain(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked >= initialize.asked));
+    out.retain(|v| world.visits.get(*v as usize).is_some_and(|x| comes_after(x, initialize)));
     out
 }
 
@@ -273,10 +286,13 @@ fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
     let last_alive =
         alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(answered_at).filter(|t| *t <= opened).max();
     let mut found = None;
+    let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize));
+    let slack = first.map_or(0, |v| v.at.error_ns.min(1_000_000_000)) + 100_000_000;
     for e in &world.logs.events {
         let Some(when) = e.when else { continue };
-        let before = when.at <= opened.plus_ns(when.error_ns + 1_000_000_000);
-        let after = last_alive.is_none_or(|t| when.at.plus_ns(when.error_ns + 1_000_000_000) >= t);
+        let error = clock_error(world, e.place.input).max(when.error_ns).min(2_000_000_000) + slack;
+        let before = when.at <= opened.plus_ns(error);
+        let after = last_alive.is_none_or(|t| when.at.plus_ns(error) >= t);
         if !before || !after {
             continue;
         }
@@ -294,6 +310,11 @@ fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
         }
     }
     found
+}
+
+/// How far the clock of a log may be off the reference.
+fn clock_error(world: &World, input: u32) -> i64 {
+    world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns)
 }
 
 /// Did every session that was in use before the refusal, and again after it, turn out to be unknown?
