@@ -186,7 +186,7 @@ mod tests {
         let times = [0, 700, 2100, 2900, 7300, 9800, 15_000];
         let reference: Vec<Tick> = times.iter().map(|t| tick(*t, 7, false)).collect();
         let moved: Vec<Tick> = times.iter().map(|t| tick(*t + 3000, 7, false)).collect();
-        assert_eq!(offset(&reference, &moved).map(|o| (o.ns + 500_000_000) / 1_000_000_000), Some(-3));
+        assert_eq!(offset(&reference, &moved).map(|o| o.ns), Some(-3_000_000_000));
         let regular: Vec<Tick> = (0..50).map(|t| tick(t * 1000, 7, false)).collect();
         let moved: Vec<Tick> = (0..50).map(|t| tick(t * 1000 + 3000, 7, false)).collect();
         assert_eq!(offset(&regular, &moved).map(|o| o.ns), None);

@@ -7,7 +7,7 @@ use super::sessions::answered_at;
 use crate::join::World;
 use crate::mcp::Visit;
 use crate::model::place::Vantage;
-use crate::model::record::LogEventKind;
+use crate::model::record::{LogEvent, LogEventKind};
 use crate::model::report::{Cause, SequenceLine, Window};
 use crate::model::time::Time;
 use rustc_hash::FxHashSet;
@@ -166,16 +166,21 @@ fn cause(world: &World, before: &[u32], opened: Time) -> Cause {
     let Some((alive, slack)) = last.map(|v| (answered_at(v), v.at.error_ns.min(1_000_000_000) + 100_000_000)) else {
         return Cause::Unknown;
     };
-    let restarted = world.logs.events.iter().any(|e| {
-        let kind = matches!(
-            e.kind,
-            LogEventKind::ServerStarted
-                | LogEventKind::UnitStarted
-                | LogEventKind::UnitRestart
-                | LogEventKind::ServerStopped
-                | LogEventKind::UnitStopped
-        );
-        kind && e.when.is_some_and(|w| w.at <= opened.plus_ns(slack + w.error_ns) && w.at.plus_ns(slack) >= alive)
-    });
-    if restarted { Cause::Restart } else { Cause::Unknown }
+    let within = |e: &&LogEvent| {
+        e.when.is_some_and(|w| w.at <= opened.plus_ns(slack + w.error_ns) && w.at.plus_ns(slack) >= alive)
+    };
+    let events: Vec<LogEventKind> = world.logs.events.iter().filter(within).map(|e| e.kind).collect();
+    if is_restart(&events, slack) { Cause::Restart } else { Cause::Unknown }
+}
+
+/// Do these events, between an answer and a refusal, say that the server restarted? A start alone does
+/// only where times are fine enough to tell that it was not before the answer.
+pub fn is_restart(events: &[LogEventKind], slack_ns: i64) -> bool {
+    use LogEventKind::{
+        ServerStarted, ServerStopped, ServerStopping, UnitFailed, UnitRestart, UnitStarted, UnitStopped, UnitStopping,
+    };
+    let started = events.iter().any(|k| matches!(k, ServerStarted | UnitStarted | UnitRestart));
+    let stopped =
+        events.iter().any(|k| matches!(k, ServerStopped | ServerStopping | UnitStopped | UnitStopping | UnitFailed));
+    stopped || started && slack_ns < 300_000_000
 }

@@ -1,5 +1,6 @@
 //! From the refusal of an old session id to the client's recovery.
 
+use super::pattern::is_restart;
 use super::sequence::sequence;
 use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal, refused_sessions};
 use crate::join::World;
@@ -285,31 +286,24 @@ fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
     let alive = r.visits.iter().filter_map(|v| world.visits.get(*v as usize));
     let last_alive =
         alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(answered_at).filter(|t| *t <= opened).max();
-    let mut found = None;
     let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize));
-    let slack = first.map_or(0, |v| v.at.error_ns.min(1_000_000_000)) + 100_000_000;
+    let coarse = first.map_or(0, |v| v.at.error_ns.min(1_000_000_000)) + 100_000_000;
+    let (mut between, mut slack) = (vec![], coarse);
     for e in &world.logs.events {
         let Some(when) = e.when else { continue };
-        let error = clock_error(world, e.place.input).max(when.error_ns).min(2_000_000_000) + slack;
+        let error = clock_error(world, e.place.input).max(when.error_ns).min(2_000_000_000) + coarse;
         let before = when.at <= opened.plus_ns(error);
         let after = last_alive.is_none_or(|t| when.at.plus_ns(error) >= t);
         if !before || !after {
             continue;
         }
-        let names_it = e.session.as_ref() == Some(&r.session);
-        match e.kind {
-            LogEventKind::SessionExpired if names_it => return Some(Cause::Idle),
-            LogEventKind::ServerStarted
-            | LogEventKind::UnitStarted
-            | LogEventKind::UnitRestart
-            | LogEventKind::ServerStopped
-            | LogEventKind::UnitStopped => {
-                found = Some(Cause::Restart);
-            }
-            _ => {}
+        if e.kind == LogEventKind::SessionExpired && e.session.as_ref() == Some(&r.session) {
+            return Some(Cause::Idle);
         }
+        between.push(e.kind);
+        slack = slack.max(error);
     }
-    found
+    is_restart(&between, slack).then_some(Cause::Restart)
 }
 
 /// How far the clock of a log may be off the reference.
