@@ -7,6 +7,7 @@ use super::shape::Shapes;
 use super::visit::{Heads, Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
 use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
 use crate::model::id::SessionId;
+use crate::model::limits::BATCH;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::When;
@@ -60,6 +61,15 @@ impl Tracker {
         self.tracked.problems.entry(place.input).or_default().add(kind, at, || text);
     }
 
+    /// Elements of a batch that were passed over.
+    fn odd_elements(&mut self, m: &Message<'_>, taken: usize, odd: usize) {
+        if odd > 0 && taken >= BATCH {
+            self.problem(ProblemKind::LimitHit, m.last.place, "batch: the rest of a batch was passed over");
+        } else if odd > 0 {
+            self.problem(ProblemKind::BadJson, m.last.place, "an element of a batch is no JSON-RPC message");
+        }
+    }
+
     fn client_message(&mut self, exchange: &Exchange, m: &Message<'_>) {
         let post = exchange.request.as_ref().is_some_and(|r| &*r.method == "POST");
         match jsonrpc::parse(m.data) {
@@ -69,7 +79,8 @@ impl Tracker {
                 take_handshake(visit, &one);
                 visit.rpc.push(rpc);
             }
-            Payload::Batch(all, _) => {
+            Payload::Batch(all, odd) => {
+                self.odd_elements(m, all.len(), odd);
                 let visit = self.visit(exchange, Vantage::Wire);
                 visit.rpc.extend(all.iter().map(client_rpc));
             }
@@ -90,7 +101,13 @@ impl Tracker {
         let status = exchange.response.as_ref().map_or(200, |r| r.status);
         match jsonrpc::parse(m.data) {
             Payload::One(one) => self.server_rpc(exchange, m, &one),
-            Payload::Batch(all, _) => all.iter().for_each(|one| self.server_rpc(exchange, m, one)),
+            Payload::Batch(all, odd) => {
+                self.odd_elements(m, all.len(), odd);
+                all.iter().for_each(|one| self.server_rpc(exchange, m, one));
+            }
+            Payload::Invalid if is_whole_json(exchange, m, status) => {
+                self.problem(ProblemKind::BadJson, m.last.place, "the JSON body of a response cannot be read");
+            }
             Payload::Other | Payload::Invalid => self.server_text(exchange, m, status),
         }
     }
@@ -176,6 +193,14 @@ impl ExchangeSink for Tracker {
             }
         }
     }
+}
+
+/// Should it be JSON to its end? Errors are free to say it in other ways, and what was cut is told
+/// as a gap.
+fn is_whole_json(exchange: &Exchange, m: &Message<'_>, status: u16) -> bool {
+    let is_json = exchange.response_header("content-type").is_some_and(|t| t.starts_with("application/json"));
+    let is_cut = exchange.response.as_ref().is_some_and(|r| r.gap);
+    status < 400 && !m.is_event && !m.data.is_empty() && is_json && !is_cut && is_mcp_request(exchange)
 }
 
 /// A visit with what the request's head says.
