@@ -6,9 +6,11 @@
 mod collision;
 mod crossed;
 mod kit;
+mod mess;
 mod orphaned;
 mod protocol;
 mod revisions;
+mod seeded;
 mod session;
 mod stale;
 mod table;

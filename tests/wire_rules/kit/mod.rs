@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::new_without_default)]
 
 pub mod packets;
+pub mod scene;
 pub mod scenes;
 pub mod told;
 pub mod traffic;
