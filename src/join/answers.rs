@@ -234,7 +234,13 @@ fn cancel(visits: &[Visit], index: &Index, out: &mut Answers) {
     for (v, visit) in visits.iter().enumerate() {
         for note in visit.rpc.iter().filter(|r| r.kind == RpcKind::Notification) {
             let (Some(id), Some(group)) = (&note.cancels, out.group_of.get(v)) else { continue };
-            let target = index.asked_by(&out.calls, *group, id, visit.asked).next();
+            // Where one id serves for all, it is the one that waits that is cancelled.
+            let waits = |c: &HopCallId| {
+                let replies = out.calls.get(*c as usize).and_then(|c| visits.get(c.visit as usize)).map(|v| &v.replies);
+                replies.is_none_or(|r| r.iter().all(|r| r.last.at > visit.asked))
+            };
+            let asked = || index.asked_by(&out.calls, *group, id, visit.asked);
+            let target = asked().find(waits).or_else(|| asked().next());
             if let Some(call) = target.and_then(|c| out.calls.get_mut(c as usize)) {
                 call.cancelled.get_or_insert(visit.asked);
             }
@@ -267,6 +273,10 @@ fn place(visits: &[Visit], groups: &Groups, index: &Index, r: ReplyRef, out: &mu
     if let Some(&c) = own.iter().find(|c| exact(c) && open(c)) {
         return answer(out, c, Answer { at: r, channel, retyped: false, legal: true });
     }
+    // Behind a hole the stream may be the next exchange's, whose request was in the hole.
+    if reply.after_gap {
+        return;
+    }
     if let Some(&c) = own.iter().find(|c| exact(c)) {
         return again(visits, out, r, Some(c), c);
     }
@@ -280,6 +290,10 @@ fn place(visits: &[Visit], groups: &Groups, index: &Index, r: ReplyRef, out: &mu
     }
     let carrier = first;
     let Some(id) = &reply.id else { return };
+    // A broken member of a batch is answered with a null id (JSON-RPC 2.0 §6).
+    if reply.error.is_some() && *id == RpcId::Null {
+        return;
+    }
     let group = out.calls.get(carrier as usize).map_or(0, |c| c.group);
     let others = || index.asked_by(&out.calls, group, id, reply.last.at).filter(|c| !own.contains(c));
     // Only a session has one numbering; session-less clients number their calls alike.
@@ -327,8 +341,9 @@ fn again(visits: &[Visit], out: &mut Answers, r: ReplyRef, carrier: Option<HopCa
 fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
     let Some((visit, reply)) = get(visits, r) else { return };
     let (Some(id), Some(&group)) = (&reply.id, out.group_of.get(r.visit as usize)) else { return };
-    // An error that refuses the request itself answers no call.
-    if !visit.has_request || visit.status.is_some_and(|s| s >= 400) {
+    // An error that refuses the request itself answers no call. An `endpoint` event says what a
+    // stream is, without its request too.
+    if !visit.has_request && !visit.legacy_stream || visit.status.is_some_and(|s| s >= 400) {
         return;
     }
     let of_group: Vec<HopCallId> = index
@@ -363,11 +378,26 @@ fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
     let elsewhere = waiting_elsewhere(visits, index, visit, reply, group, out);
     let owner = pick(visits, reply, &own, &elsewhere, out);
     if let Some(c) = owner {
+        // The `endpoint` event may be lost, or older than the capture: a POST answered 202 says it too.
+        let legal = posted_for_a_get(visits, out, c);
         answer(out, c, Answer { at: r, channel: Channel::GetSse, retyped: false, legal });
+        if legal {
+            return;
+        }
+    } else if reply.after_gap {
+        return;
     } else if of_group.iter().any(|c| open(c) && holed(c)) {
         return;
     }
     out.oddities.push(Oddity::OnGet { reply: r, owner });
+}
+
+/// Was the call posted as the 2024-11-05 transport does: no session header, and 202 for an answer?
+fn posted_for_a_get(visits: &[Visit], out: &Answers, c: HopCallId) -> bool {
+    let visit = out.calls.get(c as usize).and_then(|c| visits.get(c.visit as usize));
+    visit.is_some_and(|v| {
+        v.status == Some(202) && v.revision.is_none() && (v.names_session_in_query() || v.session.is_none())
+    })
 }
 
 /// Does a call still wait, or has its stream ended just now?

@@ -76,6 +76,14 @@ pub struct World {
     pub reuses: FxHashMap<HopCallId, HopCallId>,
     /// GETs with `Last-Event-ID` of each group, in order of being asked.
     pub resumptions: FxHashMap<GroupId, Vec<u32>>,
+    /// When each session was ended by its client's DELETE.
+    pub deleted: FxHashMap<SessionId, Time>,
+    /// When replies came on streams whose request was not captured, by server and id.
+    pub headless: FxHashMap<(Option<std::net::SocketAddr>, std::sync::Arc<str>), Vec<Time>>,
+    /// The first GET stream of the 2024-11-05 transport of each group.
+    pub legacy_streams: FxHashMap<GroupId, u32>,
+    /// Groups of which a POST got replies on its own stream.
+    pub answers_on_posts: rustc_hash::FxHashSet<GroupId>,
     /// Shapes of results.
     pub shapes: Shapes,
     /// First time seen in each input.
@@ -126,6 +134,10 @@ impl World {
             reused: FxHashMap::default(),
             reuses: FxHashMap::default(),
             resumptions: FxHashMap::default(),
+            deleted: FxHashMap::default(),
+            legacy_streams: FxHashMap::default(),
+            answers_on_posts: rustc_hash::FxHashSet::default(),
+            headless: FxHashMap::default(),
             shapes: tracked.shapes,
             given_away: Default::default(),
             lossy_inputs: Default::default(),
@@ -142,11 +154,37 @@ impl World {
                 world.resumptions.entry(*group).or_default().push(v);
             }
         }
+        world.list_marks();
         world.find_reuse();
         world.put_together();
         let owners = world.contents.foreign.values().filter(|v| v.collision).map(|v| v.owner);
         world.given_away = owners.filter_map(|c| world.call_of.get(&c).copied()).collect();
         world
+    }
+
+    /// What fates are told by, in one pass.
+    fn list_marks(&mut self) {
+        for &v in &self.order {
+            let (Some(visit), Some(group)) = (self.visits.get(v as usize), self.answers.group_of.get(v as usize))
+            else {
+                continue;
+            };
+            if visit.legacy_stream {
+                self.legacy_streams.entry(*group).or_insert(v);
+            } else if visit.is_post() && !visit.replies.is_empty() && visit.status.is_some_and(|s| s < 300) {
+                self.answers_on_posts.insert(*group);
+            }
+            if let (true, Some(session)) = (visit.is_delete(), &visit.session)
+                && visit.status.is_none_or(|s| s < 300)
+            {
+                self.deleted.entry(session.clone()).or_insert(visit.asked);
+            }
+            for reply in visit.replies.iter().filter(|_| !visit.has_request) {
+                if let Some(id) = &reply.id {
+                    self.headless.entry((visit.server, id.loose())).or_default().push(reply.last.at);
+                }
+            }
+        }
     }
 
     fn list_sessions(&mut self) {

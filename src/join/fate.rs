@@ -49,6 +49,11 @@ impl Fate {
 /// From 2026-07-28 on, closing the stream is the cancel.
 const CLOSING_CANCELS: &str = "2026-07-28";
 
+/// Replies without a request that are looked at for one call, at most.
+const LOOK_AT: usize = 256;
+/// A caller that closes its side this soon after its request has not given up: it half-closes. ns.
+const HALF_CLOSE_NS: i64 = 50_000_000;
+
 impl World {
     /// What became of a call at one hop.
     pub fn fate_at(&self, c: HopCallId) -> Fate {
@@ -59,7 +64,7 @@ impl World {
         if let Some((_, reply)) = call.answer.filter(|a| a.legal).and_then(|a| self.reply(a.at)) {
             return match visit.status {
                 Some(s) if s >= 400 => refusal(s),
-                _ if reply.after_close => self.closing_or(visit, Fate::Late),
+                _ if reply.after_close && !reads_on(visit) => self.closing_or(visit, Fate::Late),
                 _ => Fate::Answered,
             };
         }
@@ -67,10 +72,8 @@ impl World {
         match status {
             // A redirect is no answer either: the client asks again elsewhere.
             300.. => refusal(status),
-            202 if !self.is_legacy(visit) && self.silence_counts(visit) && visit.end == Some(End::Complete) => {
-                Fate::Accepted
-            }
-            202 if self.is_legacy(visit) => self.legacy(c),
+            202 if self.is_legacy_call(c, visit) => self.legacy(c),
+            202 if self.silence_counts(visit) && visit.end == Some(End::Complete) => Fate::Accepted,
             _ => self.unanswered_or_resumed(c, visit),
         }
     }
@@ -107,7 +110,30 @@ impl World {
             let not_all = get.status.is_none() || get.response_gap || !self.silence_counts(get);
             of_this && get.asked >= visit.asked && not_all
         });
-        if fate.is_orphan() && unseen { Fate::Unobserved } else { fate }
+        if !fate.is_orphan() {
+            return fate;
+        }
+        match visit.ended {
+            _ if unseen || self.answered_headless(c, visit) => Fate::Unobserved,
+            // Who ends a session ends all that is in flight on it.
+            Some(end) if self.was_deleted(visit, end.at) => Fate::Cancelled,
+            _ => fate,
+        }
+    }
+
+    /// Did a reply with the call's id come on a stream whose request was not captured?
+    fn answered_headless(&self, c: HopCallId, visit: &Visit) -> bool {
+        let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|_| !self.headless.is_empty()) else {
+            return false;
+        };
+        let times = self.headless.get(&(visit.server, id.loose()));
+        let until = visit.ended.map_or(visit.asked, |m| m.at).plus_ns(self.client_timeout_ns);
+        times.is_some_and(|l| l.iter().take(LOOK_AT).any(|t| *t >= visit.asked && *t <= until))
+    }
+
+    fn was_deleted(&self, visit: &Visit, ended: Time) -> bool {
+        let at = visit.belongs_to().and_then(|s| self.deleted.get(s));
+        at.is_some_and(|t| *t >= visit.asked && *t <= ended)
     }
 
     fn unanswered(&self, visit: &Visit) -> Fate {
@@ -119,6 +145,8 @@ impl World {
             return self.closing_or(visit, Fate::Cut { by: Peer::Client, mark, reset });
         }
         match (visit.end, visit.ended) {
+            // A stream with event ids that ends is to be resumed, which the client may yet do.
+            (Some(End::Complete), Some(mark)) if self.may_be_resumed(visit, mark) => Fate::Unobserved,
             (Some(End::Complete), _) => Fate::EndedEmpty,
             (Some(End::ServerClosed), Some(mark)) => Fate::Cut { by: Peer::Server, mark, reset: false },
             (Some(End::ClientClosed), Some(mark)) => {
@@ -134,20 +162,29 @@ impl World {
         }
     }
 
+    fn may_be_resumed(&self, visit: &Visit, ended: Mark) -> bool {
+        let watched = self.input_end.get(&visit.input).is_some_and(|t| t.since(ended.at) > self.client_timeout_ns);
+        !visit.resumable.is_empty() && !watched
+    }
+
     /// Is the exchange one of the 2024-11-05 transport, whose replies come on the GET stream?
     pub fn is_legacy(&self, visit: &Visit) -> bool {
-        visit.target.as_deref().is_some_and(|t| t.contains("session_id=") || t.contains("sessionId="))
+        visit.names_session_in_query()
+    }
+
+    /// As above, where the session stands in the path or nowhere: no mark of a later revision, and no
+    /// POST of the client was ever answered on its own stream.
+    fn is_legacy_call(&self, c: HopCallId, visit: &Visit) -> bool {
+        let unmarked = visit.session.is_none() && visit.revision.is_none();
+        let group = self.hop_call(c).map(|c| c.group);
+        self.is_legacy(visit) || unmarked && group.is_some_and(|g| !self.answers_on_posts.contains(&g))
     }
 
     /// A call of the 2024-11-05 transport without a reply: only its GET stream can tell.
     fn legacy(&self, c: HopCallId) -> Fate {
         let Some(call) = self.hop_call(c) else { return Fate::Unobserved };
-        let stream = self
-            .order
-            .iter()
-            .filter_map(|v| self.visits.get(*v as usize).map(|x| (*v, x)))
-            .find(|(v, x)| x.legacy_stream && self.answers.group_of.get(*v as usize) == Some(&call.group));
-        let Some((_, stream)) = stream else { return Fate::Unobserved };
+        let stream = self.legacy_streams.get(&call.group).and_then(|v| self.visits.get(*v as usize));
+        let Some(stream) = stream else { return Fate::Unobserved };
         if stream.response_gap || stream.one_direction {
             return Fate::Unobserved;
         }
@@ -202,6 +239,12 @@ impl World {
             visit.client_closed.map(|m| m.at).or(call.closed).or(self.input_end.get(&visit.input).copied());
         until.map(|t| t.since(call.asked))
     }
+}
+
+/// Did the caller close its side with its request, to say that it sends no more, and read on (half-close)?
+fn reads_on(visit: &Visit) -> bool {
+    let with_request = visit.client_closed.is_some_and(|m| m.at.since(visit.asked) < HALF_CLOSE_NS);
+    with_request && visit.end == Some(End::Complete)
 }
 
 fn refusal(status: u16) -> Fate {

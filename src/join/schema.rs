@@ -73,6 +73,12 @@ impl Schemas {
         }
     }
 
+    /// Does the tool's schema take an object that has nothing of what it names? Then satisfying it tells nothing.
+    pub fn takes_anything(&mut self, hop: u32, tool: &Arc<str>, at: Time) -> bool {
+        let Some(validator) = self.schema(hop, tool, at).and_then(|s| self.validator(&s)) else { return true };
+        validator.is_valid(&serde_json::json!({"crosswire/none": null}))
+    }
+
     fn validator(&mut self, schema: &Arc<str>) -> Option<Arc<jsonschema::Validator>> {
         self.compiled
             .entry(schema.clone())

@@ -88,6 +88,27 @@ fn step(path: u64, name: &[u8]) -> u64 {
     h.finish().rotate_left(23) ^ path
 }
 
+/// What a result holds that has nothing but text.
+#[derive(Debug)]
+pub struct Plain {
+    shape: Vec<u64>,
+}
+
+impl Default for Plain {
+    fn default() -> Plain {
+        let mut shapes = Shapes::default();
+        let id = shapes.of(br#"{"content":[{"type":"text","text":"a"}],"isError":false,"_meta":{}}"#);
+        Plain { shape: shapes.paths(id).to_vec() }
+    }
+}
+
+impl Plain {
+    /// Has a shape no path beyond those of plain text?
+    pub fn is_at_most(&self, shape: &[u64]) -> bool {
+        shape.iter().all(|p| self.shape.binary_search(p).is_ok())
+    }
+}
+
 /// Long arrays repeat their elements' paths; looking back a little keeps the list short.
 trait Recent {
     fn contains_recent(&self, path: u64) -> bool;

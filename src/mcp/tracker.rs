@@ -153,6 +153,7 @@ impl Tracker {
                 }
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake_reply(visit, one);
+                reply.after_gap = visit.response_gap;
                 visit.replies.push(reply);
             }
         }
@@ -409,6 +410,7 @@ fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>
         shape: None,
         event_id: m.event_id.map(Arc::from),
         is_event: m.is_event,
+        after_gap: false,
         after_close: exchange.client_closed.is_some_and(|c| c.at <= m.last.at),
         body: Some(Arc::from(one.raw)),
     }

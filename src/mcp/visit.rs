@@ -78,6 +78,8 @@ pub struct Reply {
     pub event_id: Option<Arc<str>>,
     /// It came on an event stream.
     pub is_event: bool,
+    /// Bytes of the stream were missing before it: it may be the next exchange's on the connection.
+    pub after_gap: bool,
     /// It came after the client had closed.
     pub after_close: bool,
     /// Exact bytes, kept while a rule or the output may want them.
@@ -240,6 +242,11 @@ impl Visit {
     pub fn is_get(&self) -> bool {
         self.method.as_deref() == Some("GET")
     }
+    /// Does the target's query name the session, as the message endpoint of 2024-11-05 does?
+    pub fn names_session_in_query(&self) -> bool {
+        self.target.as_deref().is_some_and(|t| t.contains("session_id=") || t.contains("sessionId="))
+    }
+
     /// Is it a DELETE?
     pub fn is_delete(&self) -> bool {
         self.method.as_deref() == Some("DELETE")

@@ -348,9 +348,7 @@ crate::table::tests!(
     one_direction_only,
     input_begins_later,
     cancelled,
-    #[ignore = "the cancel is given to the newest call with the id, answered or not"]
     cancelled_with_a_constant_id,
-    #[ignore = "false accusation: DELETE in flight ends the stream empty"]
     session_deleted_meanwhile,
     only_202,
     what_202_is_for,
@@ -361,15 +359,12 @@ crate::table::tests!(
     gateway_errors,
     closed_after_the_reply,
     after_the_caller_closed,
-    #[ignore = "false accusation: a half-close counts as the caller's leaving"]
     half_close_right_after_the_request,
     id_of_no_request,
-    #[ignore = "missed: stray-reply looks at POST streams alone"]
     id_of_no_request_on_a_get_stream,
     asked_before_the_capture,
     errors_with_made_up_ids,
     reply_lost_at_the_proxy,
     nothing_lost_at_the_proxy,
-    #[ignore = "stray-reply names the server though the capture behind the proxy clears it"]
     crossed_at_the_proxy,
 );

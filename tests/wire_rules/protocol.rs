@@ -44,6 +44,21 @@ pub fn results_that_need_not_conform() {
     silent(&t);
 }
 
+/// A sibling whose schema takes anything is no owner for it.
+pub fn beside_a_sibling_of_a_lax_schema() {
+    for lax in [r#"{"type":"object"}"#, r#"{"type":"object","properties":{"tags":{"type":"array"}}}"#] {
+        let (mut t, s) = listed();
+        let x = t.ask(&s, 2, "tools/list", "{}");
+        let tags = format!(r#"{{"name":"tags","inputSchema":{{"type":"object"}},"outputSchema":{lax}}}"#);
+        t.wait(5).answer(x, &LIST.replace(r#""tools":["#, &format!(r#""tools":[{tags},"#)));
+        let a = t.wait(50).tool(&s, 3, "get_park", r#"{"park":"p9"}"#);
+        let b = t.tool(&s, 4, "tags", "{}");
+        t.wait(20).answer(a, &document(r#"{"park":"p9"}"#));
+        t.answer(b, &document(r#"{"tags":["wet"]}"#));
+        finds(&t, &["protocol/schema-mismatch get_park#3 by server, medium"]);
+    }
+}
+
 /// The schema that counts is the one last listed.
 pub fn schema_listed_anew() {
     let (mut t, s) = listed();
@@ -135,6 +150,7 @@ pub fn get_streams_that_end_rightly() {
 crate::table::tests!(
     result_breaks_the_schema,
     results_that_need_not_conform,
+    beside_a_sibling_of_a_lax_schema,
     schema_listed_anew,
     id_of_another_type,
     ids_of_every_type_come_back,

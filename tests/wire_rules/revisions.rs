@@ -389,24 +389,19 @@ pub fn crossed_without_sessions() {
 crate::table::tests!(
     replies_on_the_get,
     crossed_on_the_gets,
-    #[ignore = "the old transport is known by session_id= alone"]
     orphaned_on_the_get,
-    #[ignore = "false accusation: the old transport is known by session_id= alone"]
     get_opened_before_the_capture,
     batches_answered,
-    #[ignore = "false accusation: a null id in a batch is an error about no call"]
     batches_with_a_broken_member,
     batches_crossed,
     batches_answered_in_part,
     resumed,
     replayed,
-    #[ignore = "false accusation: a primed stream that the server ends is to be resumed"]
     input_ends_before_the_poll,
     never_resumed,
     tasks,
     closing_cancels,
     input_required,
-    #[ignore = "false accusation: subscriptions/listen that the server closes"]
     listening,
     probing,
     session_headers_are_ignored,

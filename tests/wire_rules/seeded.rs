@@ -149,7 +149,7 @@ pub fn recorded_clean() {
 
 pub fn recorded_bodies_swapped() {
     let clean = recorded();
-    let (mut both, mut of) = (0, 0);
+    let (mut one, mut both, mut of) = (0, 0, 0);
     for (i, j) in clean.pairs() {
         let (a, b) = (&clean.calls[i], &clean.calls[j]);
         let mut scene = clean.clone();
@@ -161,15 +161,20 @@ pub fn recorded_bodies_swapped() {
         let mut want = each_other("crossed/foreign-body", a, b);
         want.sort();
         let all = got.len();
-        got.retain(|l| !want.contains(l));
+        let mismatch = |l: &String| {
+            l.starts_with("protocol/schema-mismatch ") && want.iter().any(|w| w.contains(l.split(' ').nth(1).unwrap()))
+        };
+        got.retain(|l| !want.contains(l) && !mismatch(l));
         assert!(got.is_empty(), "{} {}: {got:#?} {why:#?}", a.name(), b.name());
         // Two of one tool may have nothing in their results that tells them apart; of two tools one
-        // may be met too seldom for its shape to be known, never both.
-        assert!(all > 0 || a.tool == b.tool, "{} {}", a.name(), b.name());
-        both += usize::from(all == 2);
-        of += usize::from(a.tool != b.tool);
+        // may be met too seldom for its shape to be known, or both.
+        if a.tool != b.tool {
+            of += 1;
+            one += usize::from(all > 0);
+            both += usize::from(all == 2);
+        }
     }
-    assert!(of > 10 && both * 10 >= of * 9, "{both} of {of}");
+    assert!(of > 10 && one * 10 >= of * 9 && both * 10 >= of * 7, "{one} of {of}, {both} twice");
 }
 
 pub fn recorded_ids_swapped() {

@@ -10,7 +10,7 @@ use super::answers::{Answers, HopCall, HopCallId, ReplyRef, rpc};
 use super::groups::{GroupId, Groups};
 use super::schema::{Mismatch, Schemas};
 use crate::mcp::content::occurs;
-use crate::mcp::shape::Shapes;
+use crate::mcp::shape::{Plain, Shapes};
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::model::report::Confidence;
 use crate::model::time::Time;
@@ -75,6 +75,7 @@ struct Judge<'a> {
     schemas: Schemas,
     habits: FxHashMap<ToolKey, Habit>,
     tool_lists: FxHashMap<u32, Vec<Arc<[u8]>>>,
+    plain: Plain,
 }
 
 /// Calls looked at on either side of one, at most.
@@ -92,6 +93,7 @@ pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &S
         schemas: Schemas::default(),
         habits: FxHashMap::default(),
         tool_lists: FxHashMap::default(),
+        plain: Plain::default(),
     };
     judge.learn();
     let mut out = Contents::default();
@@ -116,7 +118,7 @@ impl Judge<'_> {
     /// The reply that a call took for its own, if it is a result with content to judge.
     fn result(&self, call: &HopCall) -> Option<(&Reply, &[u8])> {
         let reply = self.reply(call.answer?.at)?;
-        if reply.error.is_some() || reply.interim {
+        if reply.error.is_some() || reply.interim || reply.after_gap {
             return None;
         }
         Some((reply, reply.body.as_deref()?))
@@ -266,6 +268,12 @@ impl Judge<'_> {
         usual && !reply.tool_error && !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v))
     }
 
+    /// Is it known of the call's tool that most of its results hold nothing of the arguments?
+    fn seldom_echoes(&self, call: &HopCall, own: &Rpc) -> bool {
+        let habit = self.tool_key(call, own).and_then(|k| self.habits.get(&k));
+        habit.is_some_and(|h| h.could_echo >= 3 && h.echoed * 2 < h.could_echo)
+    }
+
     /// Does the reply of `c` belong to `other`?
     fn compare(&mut self, c: HopCallId, other: HopCallId, near: &[HopCallId], against: &[Sign]) -> Option<Verdict> {
         let visits = self.visits;
@@ -283,12 +291,18 @@ impl Judge<'_> {
         if let Some(value) = &echo {
             signs.push(Sign::EchoesOther(value.clone()));
         }
-        if tools_differ && against.contains(&Sign::NotOwnShape) && self.fits(candidate, theirs, reply) == Some(true) {
+        let same_id = matches!((&own.id, &theirs.id), (Some(a), Some(b)) if a.loose() == b.loose());
+        let collision = same_id && self.groups.is_session(call.group) && candidate.answer.is_none();
+        // Plain text has the shape of every tool's plain text: alone it tells nothing.
+        let telling = collision || !reply.shape.is_some_and(|s| self.plain.is_at_most(self.shapes.paths(s)));
+        let fits_other = || self.fits(candidate, theirs, reply) == Some(true);
+        if tools_differ && telling && against.contains(&Sign::NotOwnShape) && fits_other() {
             signs.push(Sign::ShapeOfOther);
         }
         let against_schema = against.iter().any(|s| matches!(s, Sign::NotOwnSchema(_)));
         if let (true, true, Some(a), Some(b)) = (tools_differ, against_schema, &own.tool, &theirs.tool)
             && self.schemas.differ(call.hop, a, b, call.asked)
+            && !self.schemas.takes_anything(candidate.hop, b, candidate.asked)
             && self.schemas.check(candidate.hop, b, candidate.asked, body) == Some(Ok(()))
         {
             signs.push(Sign::SchemaOfOther);
@@ -296,12 +310,11 @@ impl Judge<'_> {
         if signs.is_empty() {
             return None;
         }
-        let same_id = matches!((&own.id, &theirs.id), (Some(a), Some(b)) if a.loose() == b.loose());
-        let collision = same_id && self.groups.is_session(call.group) && candidate.answer.is_none();
         if collision {
             signs.push(Sign::SameIdHangs);
         }
-        let mutual = echo.is_some() && self.holds_values_of(candidate, c, near);
+        // A tool that does not echo, of a relation that holds both ways, names the other by rights.
+        let mutual = echo.is_some() && !self.seldom_echoes(call, own) && self.holds_values_of(candidate, c, near);
         if mutual {
             signs.push(Sign::Mutual);
         }
@@ -354,7 +367,8 @@ impl Judge<'_> {
             .any(|v| occurs(body, v) && !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v))))
     }
 
-    /// Looks for owners of suspect replies among unanswered calls of other sessions at the hop.
+    /// Looks for owners of suspect replies among unanswered calls of other sessions at the hop, and
+    /// among those whose own replies are suspect.
     fn other_groups(&mut self, suspects: &[Suspect], out: &mut Contents) {
         if suspects.is_empty() {
             return;
@@ -363,6 +377,12 @@ impl Judge<'_> {
         for (n, call) in self.answers.calls.iter().enumerate() {
             if call.answer.is_none() {
                 hanging.entry(call.hop).or_default().push(n as HopCallId);
+            }
+        }
+        // Replies that were exchanged between sessions leave nobody hanging, but two suspects.
+        for (c, _) in suspects {
+            if let Some((call, _)) = self.call(*c) {
+                hanging.entry(call.hop).or_default().push(*c);
             }
         }
         for list in hanging.values_mut() {
@@ -378,11 +398,16 @@ impl Judge<'_> {
             let Some(list) = hanging.get(&call.hop) else { continue };
             let end = list.partition_point(|o| self.answers.calls.get(*o as usize).is_some_and(|o| o.asked <= until));
             let recent = list.get(..end).unwrap_or_default().iter().rev().take(NEIGHBOURS * 4);
+            let in_flight = |o: &HopCall| o.answer.is_none() || self.until(o) >= asked;
             let near: Vec<HopCallId> = recent
                 .copied()
                 .filter(|o| {
                     self.call(*o).is_some_and(|(o, r)| {
-                        o.group != group && asked.since(o.asked) < GONE_NS && r.tool.is_some() && same_id(r)
+                        o.group != group
+                            && asked.since(o.asked) < GONE_NS
+                            && r.tool.is_some()
+                            && same_id(r)
+                            && in_flight(o)
                     })
                 })
                 .collect();

@@ -32,9 +32,6 @@ What to do: look at the cited frames for the id; where it was in flight twice, s
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     for orphan in orphans(world, claims) {
-        if world.rpc_of(orphan.front).and_then(|r| r.method.as_deref()) == Some("subscriptions/listen") {
-            continue;
-        }
         let Some(c) = claim(world, &orphan, how(&orphan)) else { continue };
         let direct = behind_proxy(world, orphan.joint.hops.last().copied());
         let mut fault = vec![Hop::Server];

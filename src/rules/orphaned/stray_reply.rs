@@ -1,5 +1,6 @@
 //! `orphaned/stray-reply`
 
+use crate::join::fate::Fate;
 use crate::join::{Oddity, World};
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
@@ -41,6 +42,10 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         {
             continue;
         }
+        // Where the right reply is seen behind the proxy, the server did not send this one.
+        let back = world.joint(carrier).and_then(|j| j.hops.last().copied()).filter(|b| *b != carrier);
+        let right_behind = call.answer.is_none() && back.is_some_and(|b| world.fate_at(b) == Fate::Answered);
+        let (fault, cleared) = if right_behind { (vec![], vec![Hop::Server]) } else { (vec![Hop::Server], vec![]) };
         let name = call_name(world, call);
         let id = stray.id.as_ref().map_or_else(|| "no id".to_owned(), |i| format!("id {i}"));
         let mut evidence = vec![];
@@ -49,7 +54,8 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         claims.claim(Claim {
             severity: Severity::Medium,
             confidence: if holes { Confidence::Probable } else { Confidence::Certain },
-            fault: vec![Hop::Server],
+            fault,
+            cleared,
             session: world.session_of(carrier),
             at: Some(stray.last.at),
             others: world.key(carrier).into_iter().collect(),

@@ -41,6 +41,10 @@ pub fn orphans<'w>(world: &'w World, claims: &Claims<'_>) -> Vec<Orphan<'w>> {
         .filter(|j| !claims.has("crossed", j.key))
         .filter_map(|joint| {
             let front = *joint.hops.first()?;
+            // It may stay unanswered, however its stream ends (2026-07-28).
+            if world.rpc_of(front).and_then(|r| r.method.as_deref()) == Some("subscriptions/listen") {
+                return None;
+            }
             let fate = world.fate_at(front);
             fate.is_orphan().then(|| Orphan { joint, front, fate, partner: partner(world, front) })
         })
