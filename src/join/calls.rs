@@ -78,8 +78,8 @@ pub struct World {
     pub resumptions: FxHashMap<GroupId, Vec<u32>>,
     /// When each session was ended by its client's DELETE.
     pub deleted: FxHashMap<SessionId, Time>,
-    /// When replies came on streams whose request was not captured, by server and id.
-    pub headless: FxHashMap<(Option<std::net::SocketAddr>, std::sync::Arc<str>), Vec<Time>>,
+    /// When replies came on streams whose request was not captured, by client and id.
+    pub headless: FxHashMap<(Option<std::net::IpAddr>, std::sync::Arc<str>), Vec<Time>>,
     /// The first GET stream of the 2024-11-05 transport of each group.
     pub legacy_streams: FxHashMap<GroupId, u32>,
     /// Groups of which a POST got replies on its own stream.
@@ -181,7 +181,7 @@ impl World {
             }
             for reply in visit.replies.iter().filter(|_| !visit.has_request) {
                 if let Some(id) = &reply.id {
-                    self.headless.entry((visit.server, id.loose())).or_default().push(reply.last.at);
+                    self.headless.entry((visit.peer, id.loose())).or_default().push(reply.last.at);
                 }
             }
         }

@@ -51,6 +51,10 @@ const CLOSING_CANCELS: &str = "2026-07-28";
 
 /// Replies without a request that are looked at for one call, at most.
 const LOOK_AT: usize = 256;
+/// A stream that its server ended to be polled is resumed by its client within this time. ns.
+const RESUMED_NS: i64 = 10_000_000_000;
+/// A resumed stream brings the reply within this time of the break, if it is to be taken for it. ns.
+const RESUMED_REPLY_NS: i64 = 60_000_000_000;
 /// A caller that closes its side this soon after its request has not given up: it half-closes. ns.
 const HALF_CLOSE_NS: i64 = 50_000_000;
 
@@ -121,14 +125,20 @@ impl World {
         }
     }
 
-    /// Did a reply with the call's id come on a stream whose request was not captured?
+    /// Did a reply with the call's id come on a stream whose request was not captured, and which may
+    /// have resumed the call's?
     fn answered_headless(&self, c: HopCallId, visit: &Visit) -> bool {
-        let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|_| !self.headless.is_empty()) else {
+        let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|_| !visit.resumable.is_empty()) else {
             return false;
         };
-        let times = self.headless.get(&(visit.server, id.loose()));
-        let until = visit.ended.map_or(visit.asked, |m| m.at).plus_ns(self.client_timeout_ns);
-        times.is_some_and(|l| l.iter().take(LOOK_AT).any(|t| *t >= visit.asked && *t <= until))
+        let times = self.headless.get(&(visit.peer, id.loose()));
+        let broke = visit.ended.map_or(visit.asked, |m| m.at);
+        // One that waited for its deadline gave up; it did not break.
+        if broke.since(visit.asked) > RESUMED_REPLY_NS {
+            return false;
+        }
+        let resumed = |t: &Time| *t >= broke && t.since(broke) < RESUMED_REPLY_NS;
+        times.is_some_and(|l| l.iter().take(LOOK_AT).any(resumed))
     }
 
     fn was_deleted(&self, visit: &Visit, ended: Time) -> bool {
@@ -163,7 +173,7 @@ impl World {
     }
 
     fn may_be_resumed(&self, visit: &Visit, ended: Mark) -> bool {
-        let watched = self.input_end.get(&visit.input).is_some_and(|t| t.since(ended.at) > self.client_timeout_ns);
+        let watched = self.input_end.get(&visit.input).is_some_and(|t| t.since(ended.at) > RESUMED_NS);
         !visit.resumable.is_empty() && !watched
     }
 
