@@ -384,9 +384,7 @@ fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
         if legal {
             return;
         }
-    } else if reply.after_gap {
-        return;
-    } else if of_group.iter().any(|c| open(c) && holed(c)) {
+    } else if reply.after_gap || of_group.iter().any(|c| open(c) && holed(c)) {
         return;
     }
     out.oddities.push(Oddity::OnGet { reply: r, owner });

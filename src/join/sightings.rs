@@ -202,6 +202,7 @@ fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
         shape: None,
         event_id: None,
         is_event: false,
+        after_gap: false,
         after_close: false,
         body: Some(Arc::from(m.raw)),
     }

@@ -54,14 +54,14 @@ pub fn orphans<'w>(world: &'w World, claims: &Claims<'_>) -> Vec<Orphan<'w>> {
 /// The call of the same session that took over this one's id while it was in flight.
 pub fn partner(world: &World, c: HopCallId) -> Option<HopCallId> {
     let away = world.call_of.get(&c).is_some_and(|n| world.given_away.contains(n));
-    if away
-        && let Some((victim, _)) = world
-            .contents
-            .foreign
-            .iter()
-            .find(|(_, v)| v.collision && world.call_of.get(&v.owner) == world.call_of.get(&c))
-    {
-        return Some(*victim);
+    if away {
+        let same_call = |owner: &HopCallId| world.call_of.get(owner) == world.call_of.get(&c);
+        let victims = world.contents.foreign.iter().filter(|(_, v)| v.collision && same_call(&v.owner));
+        // The one at this hop first, so that front and back are not mixed.
+        let hop = |x: HopCallId| world.hop_call(x).map(|x| x.hop);
+        if let Some(victim) = victims.map(|(victim, _)| *victim).min_by_key(|v| (hop(*v) != hop(c), *v)) {
+            return Some(victim);
+        }
     }
     world.reused.get(&c).or_else(|| world.reuses.get(&c)).copied()
 }

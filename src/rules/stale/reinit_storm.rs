@@ -44,7 +44,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let used = visit
             .belongs_to()
             .and_then(|s| world.of_session.get(s))
-            .is_some_and(|l| l.iter().filter_map(|o| world.visits.get(*o as usize)).any(|o| is_use(o)));
+            .is_some_and(|l| l.iter().filter_map(|o| world.visits.get(*o as usize)).any(is_use));
         // A log that does not say which session a request is of cannot show that one was not used.
         let shown = visit.place.is_frame || world.visits.iter().any(|o| o.input == visit.input && o.session.is_some());
         if !used && visit.given.is_some() && shown {
