@@ -220,6 +220,21 @@ pub fn closed_after_the_reply() {
     }
 }
 
+/// The next connection comes from the same port.
+pub fn port_used_again() {
+    let (mut t, s) = known("s-1111");
+    let a = append(t.use_port(50_000), &s, 5, "walk-0017");
+    t.wait(30).answer(a, &append_result("walk-0017"));
+    t.close(a);
+    let b = update(t.wait(30).use_port(50_000), &s, 6, "park-0042");
+    t.wait(30).answer(b, &update_result("park-0042"));
+    t.reset(b, End::Client);
+    let c = append(t.wait(30).use_port(50_000), &s, 7, "walk-0018");
+    assert!(t.port(a) == 50_000 && t.port(b) == 50_000 && t.port(c) == 50_000);
+    t.wait(30).answer(c, &append_result("walk-0018"));
+    silent(&t);
+}
+
 // ---- late-reply
 
 pub fn after_the_caller_closed() {
@@ -358,6 +373,7 @@ crate::table::tests!(
     reset_by_the_caller,
     gateway_errors,
     closed_after_the_reply,
+    port_used_again,
     after_the_caller_closed,
     half_close_right_after_the_request,
     id_of_no_request,

@@ -69,16 +69,15 @@ pub fn streams_swapped() {
 
 /// A copy of one's reply on the other's stream, beside that one's own.
 pub fn copies() {
-    let seeds: [fn(usize, usize) -> (usize, usize); 2] = [|i, j| (i, j), |i, j| (j, i)];
-    for order in seeds {
+    for forward in [true, false] {
         at_every_pair(
             |calls, i, j| {
-                let (from, to) = order(i, j);
+                let (from, to) = if forward { (i, j) } else { (j, i) };
                 let copy = calls[from].reply();
                 calls[to].carries.insert(0, copy);
             },
             |a, b| {
-                let (from, to) = if order(0, 1) == (0, 1) { (a, b) } else { (b, a) };
+                let (from, to) = if forward { (a, b) } else { (b, a) };
                 let names = format!("{} <- {} {HIGH}", to.name(), from.name());
                 vec![vec![format!("crossed/duplicate-reply {names}")], vec![format!("crossed/wrong-stream {names}")]]
             },

@@ -103,8 +103,8 @@ impl Traffic {
     }
 
     /// The next connection uses this client port.
-    pub fn from_port(&mut self, port: u16) -> &mut Traffic {
-        self.next_port = port;
+    pub fn use_port(&mut self, port: u16) -> &mut Traffic {
+        self.next_port = port - 1;
         self
     }
 
