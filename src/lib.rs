@@ -10,6 +10,7 @@
 
 pub mod analyze;
 pub mod commands;
+pub mod drive;
 pub mod input;
 pub mod join;
 pub mod mcp;

@@ -8,11 +8,13 @@ use std::io::Write;
 mod analyze;
 mod choices;
 mod completions;
+mod driving;
 mod formats;
 pub mod man;
 mod manual;
 mod options;
 mod output;
+mod probe;
 mod roff;
 mod rules;
 mod show;
@@ -52,6 +54,7 @@ pub static COMMANDS: &[&Command] = &[
     &analyze::COMMAND,
     &timeline::COMMAND,
     &show::COMMAND,
+    &probe::COMMAND,
     &rules::COMMAND,
     &formats::COMMAND,
     &completions::COMMAND,

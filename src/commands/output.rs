@@ -58,6 +58,22 @@ impl OutputArgs {
     }
 }
 
+/// How to render text for a command without options for it.
+pub fn plain(to_stdout: bool) -> RenderOptions {
+    let on_terminal = to_stdout && io::stdout().is_terminal();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    RenderOptions {
+        width: width(on_terminal).max(if on_terminal { 0 } else { WIDEST }),
+        color: on_terminal && !no_color && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
+        ascii: on_terminal && !is_utf8(),
+        calls: None,
+        table: None,
+        mermaid: false,
+        verbose: false,
+        around: None,
+    }
+}
+
 /// Writes to standard output through a buffer.
 ///
 /// # Errors

@@ -70,6 +70,8 @@ pub const JOURNAL_BYTES: usize = 1 << 30;
 pub const HELD_LINES: usize = 256;
 /// TLS sessions remembered in case they are resumed.
 pub const TLS_RESUMABLE: usize = 65_536;
+/// Connections that a played server holds at once.
+pub const SERVED_CONNECTIONS: usize = 1024;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -108,4 +110,5 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("field-bytes", FIELD_BYTES, "one journal field or container line"),
     ("journal-bytes", JOURNAL_BYTES, "a .journal file, decompressed"),
     ("held-lines", HELD_LINES, "lines held to find a log's year, zone or boot time"),
+    ("served-connections", SERVED_CONNECTIONS, "connections of clients to a played server"),
 ];

@@ -17,7 +17,7 @@ pub mod ladder;
 pub mod layout;
 mod markdown;
 mod ndjson;
-mod paper;
+pub mod paper;
 pub mod reindent;
 pub mod schema;
 mod svg;
