@@ -74,6 +74,10 @@ pub struct World {
     pub reused: FxHashMap<HopCallId, HopCallId>,
     /// The other way round: calls that took an id in flight, and whose.
     pub reuses: FxHashMap<HopCallId, HopCallId>,
+    /// Groups whose event streams carry no event ids: they cannot be resumed.
+    pub not_resumable: rustc_hash::FxHashSet<GroupId>,
+    /// Event streams whose request was not captured, by the client's address, in order of time.
+    pub nameless: FxHashMap<Option<std::net::IpAddr>, Vec<u32>>,
     /// GETs with `Last-Event-ID` of each group, in order of being asked.
     pub resumptions: FxHashMap<GroupId, Vec<u32>>,
     /// When each session was ended by its client's DELETE.
@@ -133,6 +137,8 @@ impl World {
             of_session: FxHashMap::default(),
             reused: FxHashMap::default(),
             reuses: FxHashMap::default(),
+            not_resumable: Default::default(),
+            nameless: FxHashMap::default(),
             resumptions: FxHashMap::default(),
             deleted: FxHashMap::default(),
             legacy_streams: FxHashMap::default(),
@@ -147,7 +153,17 @@ impl World {
             client_timeout_ns: options.client_timeout_ns.unwrap_or(CLIENT_TIMEOUT_NS),
         };
         world.list_sessions();
+        let mut ids: FxHashMap<GroupId, (bool, bool)> = FxHashMap::default();
+        for (visit, group) in world.visits.iter().zip(&world.answers.group_of) {
+            let seen = ids.entry(*group).or_default();
+            seen.0 |= visit.replies.iter().any(|r| r.is_event);
+            seen.1 |= !visit.resumable.is_empty() || visit.last_event_id.is_some();
+        }
+        world.not_resumable = ids.into_iter().filter(|(_, (events, ids))| *events && !ids).map(|(g, _)| g).collect();
         for &v in &world.order {
+            if let Some(visit) = world.visits.get(v as usize).filter(|x| !x.has_request && x.status == Some(200)) {
+                world.nameless.entry(visit.peer).or_default().push(v);
+            }
             if let (Some(visit), Some(group)) = (world.visits.get(v as usize), world.answers.group_of.get(v as usize))
                 && visit.last_event_id.is_some()
             {

@@ -3,7 +3,7 @@
 use super::answers::HopCallId;
 use super::calls::{JointCall, World};
 use crate::mcp::visit::Visit;
-use crate::model::exchange::{End, Mark, Peer};
+use crate::model::exchange::{BodyKind, End, Mark, Peer};
 use crate::model::report::{Delivered, Outcome};
 use crate::model::time::Time;
 
@@ -110,13 +110,16 @@ impl World {
             // A priming event (id, no data) is no message, so the stream's ids need not be known.
             let soon = visit.ended.is_some_and(|e| get.asked.since(e.at) < 30_000_000_000);
             let named = get.last_event_id.as_ref().is_some_and(|id| visit.resumable.contains(id));
-            let of_this = named || visit.resumable.is_empty() && soon;
+            let resumable = visit.resumable.is_empty() && visit.kind == BodyKind::EventStream;
+            let of_this = named || resumable && soon;
             let not_all = get.status.is_none() || get.response_gap || !self.silence_counts(get);
             of_this && get.asked >= visit.asked && not_all
         });
         if !fate.is_orphan() {
             return fate;
         }
+        let ids = group.is_none_or(|g| !self.not_resumable.contains(&g));
+        let unseen = unseen || ids && visit.kind == BodyKind::EventStream && self.may_resume_unseen(visit);
         match visit.ended {
             _ if unseen || self.answered_headless(c, visit) => Fate::Unobserved,
             // Who ends a session ends all that is in flight on it.
@@ -144,6 +147,19 @@ impl World {
     fn was_deleted(&self, visit: &Visit, ended: Time) -> bool {
         let at = visit.belongs_to().and_then(|s| self.deleted.get(s));
         at.is_some_and(|t| *t >= visit.asked && *t <= ended)
+    }
+
+    /// Did the client open a stream after this one broke, whose request was not captured and whose
+    /// content was not seen whole?
+    fn may_resume_unseen(&self, visit: &Visit) -> bool {
+        let Some(ended) = visit.ended.map(|e| e.at) else { return false };
+        let list = self.nameless.get(&visit.peer).map_or(&[][..], |l| l);
+        let from = list.partition_point(|v| self.visits.get(*v as usize).is_some_and(|x| x.asked < ended));
+        let later = list.get(from..).unwrap_or_default().iter().take(32).filter_map(|v| self.visits.get(*v as usize));
+        later.take_while(|x| x.asked.since(ended) < 30_000_000_000).any(|x| {
+            let same = x.given.is_none() || x.given == visit.session;
+            same && x.server == visit.server && (x.response_gap || x.end == Some(End::Gap))
+        })
     }
 
     fn unanswered(&self, visit: &Visit) -> Fate {

@@ -286,6 +286,13 @@ impl Judge<'_> {
             return None;
         }
         let tools_differ = own.tool != theirs.tool;
+        // Whatever text they share: it looks like its own tool's results and not like the other's.
+        if tools_differ
+            && self.fits(call, own, reply) == Some(true)
+            && self.fits(candidate, theirs, reply) == Some(false)
+        {
+            return None;
+        }
         let mut signs = vec![];
         let echo = self.echo_of(c, other, near, body);
         if let Some(value) = &echo {
@@ -314,7 +321,9 @@ impl Judge<'_> {
             signs.push(Sign::SameIdHangs);
         }
         // A tool that does not echo, of a relation that holds both ways, names the other by rights.
-        let mutual = echo.is_some() && !self.seldom_echoes(call, own) && self.holds_values_of(candidate, c, near);
+        let lacks_own = !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v));
+        let mutual =
+            echo.is_some() && lacks_own && !self.seldom_echoes(call, own) && self.holds_values_of(candidate, c, near);
         if mutual {
             signs.push(Sign::Mutual);
         }

@@ -38,7 +38,8 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         };
         if visit.request_gap
             || call.cancelled.is_some()
-            || claims.world.key(carrier).is_some_and(|k| claims.has("crossed", k))
+            // Where the stream's own call got none, its finding cites the stray.
+            || world.key(carrier).is_some_and(|k| claims.has("crossed", k) || claims.has("orphaned", k))
         {
             continue;
         }

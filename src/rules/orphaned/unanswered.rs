@@ -75,6 +75,15 @@ pub fn claim(world: &World, orphan: &Orphan<'_>, how: &str) -> Option<Claim> {
     if let Some(head) = visit.head {
         evidence.push(at_mark(visit, head, format!("response head, status {}", visit.status.unwrap_or(0))));
     }
+    for r in &call.foreign {
+        let id =
+            world.reply(*r).and_then(|(_, x)| x.id.as_ref()).map_or_else(|| "no id".to_owned(), |i| format!("id {i}"));
+        evidence.extend(crate::rules::claim::at_reply(
+            world,
+            *r,
+            format!("a reply with {id} on its stream, which is not its own"),
+        ));
+    }
     if let Some(end) = visit.client_closed.or(visit.ended) {
         evidence.push(at_mark(visit, end, how));
     }

@@ -34,6 +34,8 @@ pub struct Refused {
     pub standing: Standing,
     /// Was it answered before the first refusal, or given?
     pub was_known: bool,
+    /// Its story may have begun before the input: how it opened was not seen.
+    pub begun_before: bool,
     /// Refused with 404, as the specification wants.
     pub right_status: bool,
 }
@@ -122,7 +124,8 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     }
     let first = *refusals.first()?;
     let opened = answered_at(get(first)?);
-    if first_ok.is_none() && began_before(world, get(first)?) {
+    let begun_before = first_ok.is_none() && began_before(world, get(first)?);
+    if begun_before && refusals.len() < 3 {
         return None;
     }
     // An answer to a request that was sent after a refusal had come back.
@@ -133,6 +136,7 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     };
     let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status == Some(404));
     Some(Refused {
+        begun_before,
         session: session.clone(),
         was_known: first_ok.is_some_and(|t| t <= opened),
         refusals,

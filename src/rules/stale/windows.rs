@@ -34,6 +34,8 @@ pub struct Story {
     pub stranger: bool,
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
+    /// Somebody of the same address started anew right after the last refusal.
+    followed: bool,
 }
 
 /// The stories of all sessions that were refused for good.
@@ -44,17 +46,31 @@ pub fn stories(world: &World) -> Vec<Story> {
     let died = refused.iter().filter(|r| r.standing == Standing::Gone).count();
     let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
         let alternates = r.standing != Standing::Gone;
-        let initialize = pairs.get(&i).copied().filter(|(_, rank)| !alternates || *rank == 0 || last && *rank == 1);
+        let initialize = pairs
+            .get(&i)
+            .copied()
+            .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1);
         let window = initialize.and_then(|(v, _)| window(world, &r, v, died));
+        let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
         Story {
             stranger: initialize.is_some_and(|(_, s)| s > 2),
             initialize: initialize.map(|(v, _)| v),
             window,
             refused: r,
             last,
+            followed,
         }
     });
-    stories.filter(|s| s.last || s.window.is_some()).collect()
+    // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
+    let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
+    stories.filter(|s| (s.last || s.window.is_some()) && seen(s)).collect()
+}
+
+/// Does an `initialize` come within a second of the last refusal?
+fn at_once(world: &World, r: &Refused, init: u32) -> bool {
+    let last = r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(answered_at);
+    let asked = world.visits.get(init as usize).map(|x| x.asked);
+    last.zip(asked).is_some_and(|(l, a)| a.since(l).abs() < 1_000_000_000)
 }
 
 /// Gives each refused session the `initialize` that fits best: one each, nearest identity first.
