@@ -155,6 +155,12 @@ impl Learnt {
         self.replies >= LEARNT_FROM
     }
 
+    /// Has the shape a path that no reply of the tool had? One that only lacks some may be an empty or
+    /// short reply of the same tool.
+    pub fn lacks_path_of(&self, shape: &[u64]) -> bool {
+        shape.iter().any(|p| self.ever.binary_search(p).is_err())
+    }
+
     /// Does a reply of this shape look like the tool's? None: not enough known.
     pub fn fits(&self, shape: &[u64]) -> Option<bool> {
         if !self.is_known() {

@@ -199,6 +199,38 @@ pub fn nothing_found_for_once() {
     silent(&t);
 }
 
+/// A reply in passing names what a sibling asked about, in a shape that its tool did not have before.
+pub fn siblings_named_in_passing() {
+    for odd in [
+        plain("No such entity; did you mean lake-0099?"),
+        document(r#"{"entity":"PARK-0042","version":8,"note":"see lake-0099"}"#),
+        document(r#"{"redirected":["lake-0099"],"total":7}"#),
+    ] {
+        let (mut t, s) = known("s-1111");
+        let a = update(&mut t, &s, 30, "park-0042");
+        let b = append(&mut t, &s, 31, "lake-0099");
+        t.wait(30).answer(a, &odd);
+        t.answer(b, &append_result("lake-0099"));
+        silent(&t);
+    }
+}
+
+/// An empty result has less than usual, as another tool's results always have.
+pub fn empty_for_once() {
+    let (mut t, s) = known("s-1111");
+    for n in 0..4 {
+        let x = t.tool(&s, 40 + n * 2, "find", &format!(r#"{{"query":"lake number {n}"}}"#));
+        t.wait(10).answer(x, &document(&format!(r#"{{"query":"lake number {n}","hits":[{{"rank":{n}}}]}}"#)));
+        let x = t.tool(&s, 41 + n * 2, "starred", "{}");
+        t.wait(10).answer(x, &document(r#"{"hits":[]}"#));
+    }
+    let a = t.tool(&s, 60, "find", r#"{"query":"nothing like it"}"#);
+    let b = t.tool(&s, 61, "starred", "{}");
+    t.wait(30).answer(a, &document(r#"{"hits":[]}"#));
+    t.answer(b, &document(r#"{"hits":[]}"#));
+    silent(&t);
+}
+
 /// Errors of a tool, and errors of JSON-RPC, have their own shape.
 pub fn errors_beside_a_sibling() {
     let (mut t, s) = known("s-1111");
@@ -382,6 +414,8 @@ crate::table::tests!(
     neighbours_of_each_other,
     plain_text_for_once,
     nothing_found_for_once,
+    siblings_named_in_passing,
+    empty_for_once,
     errors_beside_a_sibling,
     on_another_post_beside_its_own,
     on_the_get_stream,

@@ -260,6 +260,14 @@ impl Judge<'_> {
         habit.learnt.fits(self.shapes.paths(reply.shape?))
     }
 
+    /// Does the reply's shape tell its call's tool from another? Plain text has the shape of every tool's
+    /// plain text, and what only lacks usual members may be an empty result.
+    fn tells_tools_apart(&self, call: &HopCall, own: &Rpc, reply: &Reply) -> bool {
+        let habit = self.tool_key(call, own).and_then(|k| self.habits.get(&k));
+        let (Some(habit), Some(paths)) = (habit, reply.shape.map(|s| self.shapes.paths(s))) else { return false };
+        !self.plain.is_at_most(paths) && habit.learnt.lacks_path_of(paths)
+    }
+
     fn lacks_echo(&self, call: &HopCall, own: &Rpc, reply: &Reply, body: &[u8]) -> bool {
         let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
         // This reply itself is no part of the habit.
@@ -300,10 +308,9 @@ impl Judge<'_> {
         }
         let same_id = matches!((&own.id, &theirs.id), (Some(a), Some(b)) if a.loose() == b.loose());
         let collision = same_id && self.groups.is_session(call.group) && candidate.answer.is_none();
-        // Plain text has the shape of every tool's plain text: alone it tells nothing.
-        let telling = collision || !reply.shape.is_some_and(|s| self.plain.is_at_most(self.shapes.paths(s)));
-        let fits_other = || self.fits(candidate, theirs, reply) == Some(true);
-        if tools_differ && telling && against.contains(&Sign::NotOwnShape) && fits_other() {
+        let fits_other = self.fits(candidate, theirs, reply);
+        let telling = collision || self.tells_tools_apart(call, own, reply);
+        if tools_differ && telling && against.contains(&Sign::NotOwnShape) && fits_other == Some(true) {
             signs.push(Sign::ShapeOfOther);
         }
         let against_schema = against.iter().any(|s| matches!(s, Sign::NotOwnSchema(_)));
@@ -315,6 +322,12 @@ impl Judge<'_> {
             signs.push(Sign::SchemaOfOther);
         }
         if signs.is_empty() {
+            return None;
+        }
+        // A reply that names the other's argument and is none of the other tool's names it in passing:
+        // "did you mean", a list of what is new.
+        let of_other = fits_other != Some(false) || signs.contains(&Sign::SchemaOfOther);
+        if !of_other && !collision {
             return None;
         }
         if collision {
