@@ -84,16 +84,25 @@ fn files_with(folder: &str, text: &str) -> Vec<String> {
 #[test]
 fn a_format_is_added_as_the_recipe_says() {
     let recipe = recipe("Add a format");
-    for step in ["src/input/log/NAME.rs", "src/input/client/NAME.rs", "pub static FORMAT: Format", "mod NAME;", "&NAME::FORMAT,"] {
+    for step in [
+        "src/input/log/NAME.rs",
+        "src/input/client/NAME.rs",
+        "pub static FORMAT: Format",
+        "mod NAME;",
+        "&NAME::FORMAT,",
+    ] {
         assert!(quoted(&recipe).contains(&step), "the recipe does not say `{step}`");
     }
     for folder in ["src/input/log", "src/input/client"] {
         let table = read(&format!("{folder}/mod.rs"));
-        let formats = files_with(folder, "pub static FORMAT: Format");
-        assert!(formats.len() > 3, "{folder}: {formats:?}");
-        for name in formats.iter().map(|n| n.trim_end_matches("/mod")) {
+        let listed: Vec<&str> =
+            table.lines().filter_map(|l| l.trim().strip_prefix('&')?.strip_suffix("::FORMAT,")).collect();
+        assert!(listed.len() > 5, "{folder}: {listed:?}");
+        for name in listed {
             assert!(table.contains(&format!("mod {name};")), "{folder}/{name}");
-            assert!(table.contains(&format!("&{name}::FORMAT,")), "{folder}/{name}");
+            let files = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
+            let file = files.iter().find(|f| root().join(f).exists()).unwrap();
+            assert!(read(file).contains(" FORMAT: "), "{file}");
         }
     }
 }
@@ -135,7 +144,8 @@ fn files_that_the_texts_name_exist() {
     for text in ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "README.md"] {
         let text_of = read(text);
         for path in quoted(&text_of.replace("```", "")) {
-            let is_path = ["src/", "tests/", "docs/", "fuzz/", "model/", "report/", ".ci/"].iter().any(|p| path.starts_with(p));
+            let is_path =
+                ["src/", "tests/", "docs/", "fuzz/", "model/", "report/", ".ci/"].iter().any(|p| path.starts_with(p));
             if !is_path || path.contains("NAME") || path.contains("FAMILY") || path.contains(' ') {
                 continue;
             }
