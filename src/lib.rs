@@ -7,6 +7,19 @@
 //! ```
 //!
 //! A module imports only what lies to its left, and [`model`].
+//!
+//! [`analyze::run`] does the main job; [`report::RENDERERS`] write what it found.
+//!
+//! ```no_run
+//! use crosswire::model::options::{AnalyzeOptions, ReadOptions};
+//!
+//! let inputs = ["backend.pcap".to_owned()];
+//! let report = crosswire::analyze::run(&inputs, &ReadOptions::default(), &AnalyzeOptions::default())?;
+//! for finding in &report.findings {
+//!     println!("{}: {}", finding.rule, finding.summary);
+//! }
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 pub mod analyze;
 pub mod commands;
