@@ -8,7 +8,7 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let commit = match std::env::var("PROFILE").as_deref() {
-        Ok("release") => described().unwrap_or_else(|| "unknown".into()),
+        Ok("release") => described().or_else(packaged).unwrap_or_else(|| "unknown".into()),
         _ => "development build".into(),
     };
     println!("cargo:rustc-env=CROSSWIRE_COMMIT={commit}");
@@ -37,6 +37,15 @@ fn described() -> Option<String> {
     let commit = git(&["describe", "--tags", "--always", "--abbrev=10"])?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", "src", "Cargo.toml", "Cargo.lock"])?;
     Some(if changed.is_empty() { commit } else { format!("{commit}, changed") })
+}
+
+/// The commit that `cargo package` left in the package.
+fn packaged() -> Option<String> {
+    let folder = std::path::PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
+    let text = std::fs::read_to_string(folder.join(".cargo_vcs_info.json")).ok()?;
+    let (_, rest) = text.split_once("\"sha1\"")?;
+    let commit = rest.split('"').nth(1)?;
+    commit.bytes().all(|b| b.is_ascii_hexdigit()).then(|| commit.chars().take(10).collect())
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
