@@ -24,6 +24,7 @@
 pub mod analyze;
 pub mod commands;
 pub mod drive;
+pub mod evidence;
 pub mod input;
 pub mod join;
 pub mod mcp;

@@ -3,7 +3,7 @@
 mod read;
 mod rows;
 
-use crate::input::expand;
+use crate::input::{bundle, expand};
 use crate::join::World;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::problem::ProblemKind;
@@ -17,6 +17,7 @@ use crate::rules;
 /// # Errors
 /// None at present: whatever goes wrong is trouble or a problem of an input.
 pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> anyhow::Result<Report> {
+    let read = &bundle::options(inputs, read);
     let (sources, errors) = expand(inputs);
     let mut gathered = read::Gathered::default();
     gathered.troubles.extend(errors.iter().map(ToString::to_string));

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 mod analyze;
+mod bundle;
 mod choices;
 mod completions;
 mod driving;
@@ -20,6 +21,7 @@ mod rules;
 mod show;
 mod timeline;
 mod values;
+mod verify;
 
 /// Exit status: nothing found.
 pub const CLEAN: u8 = 0;
@@ -55,6 +57,8 @@ pub static COMMANDS: &[&Command] = &[
     &timeline::COMMAND,
     &show::COMMAND,
     &probe::COMMAND,
+    &bundle::COMMAND,
+    &verify::COMMAND,
     &rules::COMMAND,
     &formats::COMMAND,
     &completions::COMMAND,

@@ -46,7 +46,7 @@ impl OutputArgs {
                 result => result.context("standard output cannot be written"),
             };
         };
-        if inputs.iter().any(|i| is_same_file(Path::new(i), path)) {
+        if is_one_of(inputs, path) {
             bail!("{}: is one of the inputs and would be overwritten; give -o another name", path.display());
         }
         let write = || -> io::Result<()> {
@@ -118,6 +118,11 @@ fn is_utf8() -> bool {
         let n = n.to_ascii_lowercase();
         n.contains("utf-8") || n.contains("utf8")
     })
+}
+
+/// Is the output one of the inputs?
+pub fn is_one_of(inputs: &[String], output: &Path) -> bool {
+    inputs.iter().any(|i| is_same_file(Path::new(i), output))
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {

@@ -1,9 +1,11 @@
 //! Finding inputs, opening them, and telling what they are.
 
+pub mod bundle;
 pub mod capture;
 pub mod client;
 pub mod log;
 pub mod recorded;
+pub mod zip;
 
 mod decompress;
 mod detect;

@@ -50,6 +50,14 @@ pub enum InputError {
         /// As given.
         format: String,
     },
+    /// It is an archive, and no evidence bundle that can be read.
+    #[error("{name}: {why}; of archives only evidence bundles are read, `crosswire verify` checks one")]
+    Bundle {
+        /// As given.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// `--log-format` gives a string that cannot be compiled.
     #[error("--log-format: {0}")]
     LogFormat(#[from] super::log::format_string::FormatError),
@@ -73,6 +81,8 @@ pub struct Source {
     pub path: Option<PathBuf>,
     /// It was found in a directory: one of no known format is no input, and no trouble.
     pub found: bool,
+    /// It is a member of the evidence bundle at `path`.
+    pub packed: Option<super::bundle::Packed>,
 }
 
 impl Source {
@@ -90,6 +100,9 @@ impl Source {
         let Some(path) = &self.path else {
             return Ok(OpenInput::new(self.name.clone(), Box::new(std::io::stdin()), None));
         };
+        if let Some(packed) = &self.packed {
+            return Ok(OpenInput::new(self.name.clone(), Box::new(packed.bytes()), packed.modified_ns));
+        }
         let opened = File::open(path).and_then(|file| file.metadata().map(|meta| (file, meta)));
         let (file, meta) = opened.map_err(|e| InputError::of(&self.name, e))?;
         if meta.is_dir() {
@@ -106,7 +119,8 @@ impl Source {
 }
 
 /// The inputs that `names` stand for: `-` is standard input, a directory every file in it and
-/// below in order of their paths (hidden ones left out), all else a file.
+/// below in order of their paths (hidden ones left out), an evidence bundle the evidence in it, all
+/// else a file.
 ///
 /// # Errors
 /// One for each name that is missing or cannot be listed; the others are returned all the same.
@@ -114,13 +128,26 @@ pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
     let (mut sources, mut errors) = (Vec::new(), Vec::new());
     for name in names {
         if name == "-" {
-            sources.push(Source { name: name.clone(), path: None, found: false });
+            sources.push(Source { name: name.clone(), path: None, found: false, packed: None });
             continue;
+        }
+        match super::bundle::sources(name) {
+            Some(Ok(members)) => {
+                sources.extend(members);
+                continue;
+            }
+            Some(Err(e)) => {
+                errors.push(e);
+                continue;
+            }
+            None => {}
         }
         let path = Path::new(name);
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => walk(path, 0, &mut sources, &mut errors),
-            Ok(_) => sources.push(Source { name: name.clone(), path: Some(path.to_owned()), found: false }),
+            Ok(_) => {
+                sources.push(Source { name: name.clone(), path: Some(path.to_owned()), found: false, packed: None })
+            }
             Err(e) => errors.push(InputError::of(name, e)),
         }
     }
@@ -145,7 +172,7 @@ fn walk(directory: &Path, depth: usize, sources: &mut Vec<Source>, errors: &mut 
         if is_directory && depth < DEPTH {
             walk(&path, depth + 1, sources, errors);
         } else if std::fs::metadata(&path).is_ok_and(|meta| meta.is_file()) {
-            sources.push(Source { name: name(&path), path: Some(path), found: true });
+            sources.push(Source { name: name(&path), path: Some(path), found: true, packed: None });
         }
     }
 }
@@ -416,7 +443,7 @@ mod tests {
         assert_eq!(names, [("/a.log", true), ("/b/x.log", true), ("/c.log", true), ("-", false), ("/c.log", false)]);
         assert!(matches!(errors[..], [InputError::Missing { .. }]));
         assert!(matches!(
-            Source { name: top.clone(), path: Some(top.into()), found: false }.open(),
+            Source { name: top.clone(), path: Some(top.into()), found: false, packed: None }.open(),
             Err(InputError::Unreadable { .. })
         ));
         let opened = sources[0].open().unwrap();

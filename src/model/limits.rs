@@ -68,6 +68,12 @@ pub const FIELD_BYTES: usize = 16 << 20;
 pub const JOURNAL_BYTES: usize = 1 << 30;
 /// Lines held at the beginning of a log to find its year, zone or boot time.
 pub const HELD_LINES: usize = 256;
+/// Messages that an evidence bundle is chosen from, bytes.
+pub const EVIDENCE_BYTES: usize = 512 << 20;
+/// One member of an evidence bundle, unpacked, bytes.
+pub const BUNDLE_MEMBER_BYTES: usize = 1 << 30;
+/// Members of an evidence bundle.
+pub const BUNDLE_MEMBERS: usize = 4096;
 /// TLS sessions remembered in case they are resumed.
 pub const TLS_RESUMABLE: usize = 65_536;
 /// Connections that a played server holds at once.
@@ -111,4 +117,7 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("journal-bytes", JOURNAL_BYTES, "a .journal file, decompressed"),
     ("held-lines", HELD_LINES, "lines held to find a log's year, zone or boot time"),
     ("served-connections", SERVED_CONNECTIONS, "connections of clients to a played server"),
+    ("evidence-bytes", EVIDENCE_BYTES, "messages that an evidence bundle is chosen from"),
+    ("bundle-member-bytes", BUNDLE_MEMBER_BYTES, "one member of an evidence bundle, unpacked"),
+    ("bundle-members", BUNDLE_MEMBERS, "members of an evidence bundle"),
 ];

@@ -176,7 +176,7 @@ mod tests {
     fn input(number: usize, bytes: Vec<u8>) -> CaptureInput {
         let kind = CaptureKind::of(&bytes).unwrap();
         let open = OpenInput::new(number.to_string(), Box::new(std::io::Cursor::new(bytes)), None);
-        let source = Source { name: number.to_string(), path: None, found: false };
+        let source = Source { name: number.to_string(), path: None, found: false, packed: None };
         CaptureInput { input: number as u32, kind, source, open: Some(open) }
     }
 
@@ -203,7 +203,7 @@ mod tests {
             // The last given is the oldest, as `ls -t` lists rotated files.
             let begin = (count - n) as u32 * 3;
             std::fs::write(&path, classic(&[begin, begin + 1, begin + 4])).unwrap();
-            let source = Source { name: n.to_string(), path: Some(path), found: false };
+            let source = Source { name: n.to_string(), path: Some(path), found: false, packed: None };
             captures.push(CaptureInput { input: n as u32, kind: CaptureKind::Pcap, source, open: None });
         }
         let mut times = Vec::new();

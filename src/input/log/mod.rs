@@ -36,7 +36,7 @@ mod haproxy;
 mod intern;
 mod journal;
 mod journal_export;
-mod journal_file;
+pub mod journal_file;
 mod journal_json;
 mod journal_short;
 #[cfg(test)]

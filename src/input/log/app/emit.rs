@@ -35,7 +35,8 @@ pub enum Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    fn text(&self) -> String {
+    /// As `__CURSOR` has it.
+    pub fn text(&self) -> String {
         let hex = |b: &[u8]| b.iter().map(|b| format!("{b:02x}")).collect::<String>();
         match self {
             Cursor::Text(t) => (*t).to_owned(),

@@ -2,10 +2,13 @@
 //! regular and compact, payloads plain or compressed with zstd, lz4 or xz, files cut short or
 //! in use.
 
+mod export;
 mod lz4;
 mod object;
 #[cfg(test)]
 mod tests;
+
+pub use export::export;
 
 use super::app::{Cursor, Interpreter};
 use super::journal::Entry;

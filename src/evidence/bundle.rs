@@ -1,0 +1,378 @@
+//! Makes a bundle: chooses, redacts, analyses what is left, and packs it with its report.
+
+use super::archive::{Archive, pack};
+use super::cite::{Cited, Scope};
+use super::content::{Content, Member, base_name};
+use super::gather::{self, Caught, Found};
+use super::keep_back;
+use super::learn::Learner;
+use super::manifest::{self, MANIFEST_HASH, Manifest, Redaction};
+use super::pseudonym::Key;
+use super::redact::{From, Kind, Known, Redactor};
+use super::sha256;
+use crate::analyze;
+use crate::input::bundle::{self, MANIFEST, Reading, SCHEMA};
+use crate::model::options::{AnalyzeOptions, ReadOptions};
+use crate::model::report::{CallKey, Report};
+use crate::report::view::View;
+use crate::report::{self, RenderOptions};
+use anyhow::{Context, bail};
+use regex::bytes::Regex;
+use std::path::{Path, PathBuf};
+
+/// What a bundle is to be.
+pub struct Order<'a> {
+    /// The inputs, as named on the command line.
+    pub inputs: &'a [String],
+    /// How they are to be read.
+    pub read: &'a ReadOptions,
+    /// Where the bundle goes.
+    pub output: &'a Path,
+    /// Fields (JSON keys, headers) whose values are kept.
+    pub keep: &'a [String],
+    /// What is replaced though it would be kept.
+    pub redact: &'a [Regex],
+    /// `--no-redact`.
+    pub is_open: bool,
+    /// Decides the pseudonyms.
+    pub key: Key,
+    /// The command line.
+    pub command: &'a [String],
+}
+
+/// What was made.
+pub struct Made {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Bytes of the bundle.
+    pub bytes: u64,
+    /// What could not be read of the inputs.
+    pub troubles: Vec<String>,
+}
+
+/// Makes it.
+///
+/// # Errors
+/// If an input cannot be read again, the bundle not be written, or its findings would not be those of
+/// the inputs whatever is kept.
+pub fn make(order: &Order<'_>) -> anyhow::Result<Made> {
+    let read = bundle::options(order.inputs, order.read);
+    let report = analyze::run(order.inputs, &read, &AnalyzeOptions::default())?;
+    if report.inputs.is_empty() {
+        bail!("{}", report.troubles.join("\n"));
+    }
+    let found = gather::find(&report, order.inputs, &read)?;
+    let caught = gather::exchanges(&found, &read)?;
+    let maker = Maker { order, read: &read, report: &report, found: &found, caught: &caught };
+    let result = maker.make();
+    // It is only there while findings are compared.
+    let _ = std::fs::remove_file(maker.trial_path());
+    result
+}
+
+struct Maker<'a> {
+    order: &'a Order<'a>,
+    read: &'a ReadOptions,
+    report: &'a Report,
+    found: &'a [Found],
+    caught: &'a [Caught],
+}
+
+impl Maker<'_> {
+    fn make(&self) -> anyhow::Result<Made> {
+        let cited = Cited::of(self.report);
+        let wanted = findings(self.report);
+        let open = Known { is_off: true, ..Known::default() };
+        // Without findings there is nothing to choose by.
+        let scopes: &[Scope] =
+            if wanted.is_empty() { &[Scope::All] } else { &[Scope::Cited, Scope::Sessions, Scope::All] };
+        let mut chosen = None;
+        for scope in scopes {
+            let content = Content::choose(self.report, self.found, self.read, self.caught, &cited, *scope)?;
+            let trial = self.trial(&content, &open)?;
+            if findings(&trial.report) == wanted {
+                chosen = Some((content, *scope));
+                break;
+            }
+            if *scope == Scope::All {
+                bail!("{}", differing(&wanted, &findings(&trial.report), "writing the traffic anew"));
+            }
+        }
+        let Some((content, scope)) = chosen else { bail!("nothing to bundle") };
+        let mut learner = Learner::new(self.order.keep, self.order.redact);
+        learner.report(self.report);
+        content.exchanges.iter().for_each(|caught| learner.exchange(caught));
+        content.log_texts().for_each(|text| learner.forced(&text));
+        let Learner { mut known, reasons, .. } = learner;
+        known.is_off = self.order.is_open;
+        let mut trial = self.trial(&content, &known)?;
+        let mut kept_back = vec![];
+        if findings(&trial.report) != wanted {
+            kept_back = self.keep_back(&content, &known, &trial, &wanted)?;
+            known.kept_back = kept_back.iter().map(|w| w.to_lowercase()).collect();
+            trial = self.trial(&content, &known)?;
+        }
+        let kept = reasons.into_iter().map(|(what, words)| kept(what, words.into_iter().collect())).collect();
+        let redaction = Redaction {
+            redacted: !known.is_off,
+            replaced: replaced(&trial.redactor),
+            kept: if known.is_off { vec![] } else { kept },
+            kept_back,
+        };
+        self.finish(trial, scope, redaction)
+    }
+
+    /// The words to keep back so that the findings are those of the inputs.
+    fn keep_back(
+        &self,
+        content: &Content<'_>,
+        known: &Known,
+        trial: &Trial,
+        wanted: &[Claim],
+    ) -> anyhow::Result<Vec<String>> {
+        let mut candidates: Vec<(Kind, String)> = vec![];
+        for (kind, words) in trial.redactor.replaced() {
+            let may = |w: &&String| !known.secrets.contains(*w) && !known.forced.contains(&w.to_lowercase());
+            candidates.extend(words.keys().filter(may).map(|w| (*kind, w.clone())));
+        }
+        candidates.retain(|(kind, _)| matches!(kind, Kind::Word | Kind::Number | Kind::Hex));
+        candidates.sort_unstable();
+        let candidates: Vec<String> = candidates.into_iter().map(|(_, w)| w).collect();
+        let found = keep_back::needed(&candidates, |words| {
+            let known = Known { kept_back: words.iter().map(|w| w.to_lowercase()).collect(), ..known.clone() };
+            Ok(findings(&self.trial(content, &known)?.report) == wanted)
+        })?;
+        found.ok_or_else(|| {
+            anyhow::anyhow!(differing(
+                wanted,
+                &findings(&trial.report),
+                "redaction, whatever single words are kept back"
+            ))
+        })
+    }
+
+    fn trial_path(&self) -> PathBuf {
+        let mut name = self.order.output.file_name().unwrap_or_default().to_owned();
+        name.push(".partial");
+        self.order.output.with_file_name(name)
+    }
+
+    /// Redacts, packs the evidence alone, and analyses that.
+    fn trial(&self, content: &Content<'_>, known: &Known) -> anyhow::Result<Trial> {
+        let mut redactor = Redactor::new(known.clone(), self.order.key.clone());
+        let members = content.members(&mut redactor);
+        let manifest = self.manifest(&members, &mut redactor);
+        let mut archive = Archive::default();
+        archive.add(pack(MANIFEST, &serde_json::to_vec(&manifest)?, true))?;
+        for (evidence, bytes) in &members {
+            archive.add(pack(&evidence.name, bytes, true))?;
+        }
+        let path = self.trial_path();
+        std::fs::write(&path, archive.finish()).with_context(|| format!("{}: cannot be written", path.display()))?;
+        let name = path.to_string_lossy().into_owned();
+        let read = ReadOptions { jobs: self.read.jobs, ..ReadOptions::default() };
+        let mut report = analyze::run(std::slice::from_ref(&name), &read, &AnalyzeOptions::default())?;
+        let prefix = format!("{name}!");
+        for input in &mut report.inputs {
+            input.name = input.name.strip_prefix(&prefix).unwrap_or(&input.name).to_owned();
+        }
+        report.troubles.iter_mut().for_each(|t| *t = t.replace(&prefix, ""));
+        Ok(Trial { members, report, redactor, manifest })
+    }
+
+    fn manifest(&self, members: &[Member], redactor: &mut Redactor) -> Manifest {
+        let reading = Reading {
+            tz: self.read.tz.map(|tz| tz.name().to_owned()),
+            year: self.read.year,
+            client_timeout_ns: self.read.client_timeout_ns,
+            endpoint: self.read.endpoint.as_ref().map(|e| redactor.string(e, From::Wire)),
+            log_format: self.read.log_format.clone(),
+            log_formats: self.read.log_formats.clone(),
+        };
+        Manifest {
+            schema: SCHEMA.to_owned(),
+            crosswire: env!("CARGO_PKG_VERSION").to_owned(),
+            created: String::new(),
+            command: vec![],
+            inputs: vec![],
+            evidence: members.iter().map(|(evidence, _)| evidence.clone()).collect(),
+            reading,
+            scope: String::new(),
+            findings: 0,
+            redaction: Redaction::default(),
+            members: vec![],
+        }
+    }
+
+    fn finish(&self, trial: Trial, scope: Scope, redaction: Redaction) -> anyhow::Result<Made> {
+        let Trial { members, report, mut redactor, mut manifest } = trial;
+        manifest.created = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        manifest.command = self.order.command.iter().map(|arg| argument(arg, &mut redactor)).collect();
+        manifest.inputs = self.originals(&mut redactor)?;
+        scope.name().clone_into(&mut manifest.scope);
+        manifest.findings = report.findings.len() as u64;
+        manifest.redaction = redaction;
+        let mut packed = vec![pack("README.txt", readme(&manifest, &report).as_bytes(), false)];
+        let options = RenderOptions { mermaid: true, ..RenderOptions::default() };
+        for (format, name) in [("html", "report.html"), ("markdown", "report.md"), ("json", "report.json")] {
+            let Some(render) = report::find(format).and_then(|r| r.report) else { continue };
+            let mut bytes = vec![];
+            render(&View::new(&report), &options, &mut bytes)?;
+            packed.push(pack(name, &bytes, false));
+        }
+        packed.extend(members.iter().map(|(evidence, bytes)| pack(&evidence.name, bytes, false)));
+        for p in &packed {
+            let sha256_of = match p.member.method {
+                0 => sha256(&p.bytes),
+                _ => sha256(&crate::input::zip::unpack(&p.member, &p.bytes)?),
+            };
+            manifest.members.push(manifest::Member {
+                name: p.member.name.clone(),
+                bytes: p.member.bytes,
+                sha256: sha256_of,
+                method: p.member.method,
+                crc32: p.member.crc,
+                packed_bytes: p.member.packed,
+                packed_sha256: sha256(&p.bytes),
+            });
+        }
+        let mut text = serde_json::to_vec_pretty(&manifest)?;
+        text.push(b'\n');
+        let mut archive = Archive::default();
+        archive.add(pack(MANIFEST, &text, true))?;
+        for p in packed {
+            archive.add(p)?;
+        }
+        archive.add(pack(MANIFEST_HASH, format!("{}\n", sha256(&text)).as_bytes(), true))?;
+        let file = archive.finish();
+        // First beside it, so that a bundle is never there in part.
+        let path = self.trial_path();
+        let output = self.order.output;
+        let written = std::fs::write(&path, &file).and_then(|()| std::fs::rename(&path, output));
+        written.with_context(|| format!("{}: cannot be written", output.display()))?;
+        Ok(Made { manifest, bytes: file.len() as u64, troubles: self.report.troubles.clone() })
+    }
+
+    fn originals(&self, redactor: &mut Redactor) -> anyhow::Result<Vec<manifest::Input>> {
+        let mut all = vec![];
+        for (f, info) in self.found.iter().zip(&self.report.inputs) {
+            let (bytes, sha256) = match (&f.source.packed, &f.source.path) {
+                (Some(packed), _) => {
+                    let bytes = packed.bytes().into_inner();
+                    (bytes.len() as u64, sha256(&bytes))
+                }
+                (None, Some(path)) => hash_file(path).with_context(|| format!("{}: cannot be read", info.name))?,
+                (None, None) => continue,
+            };
+            let (name, format) = (base_name(&info.name, redactor), info.format.clone());
+            all.push(manifest::Input { name, format, bytes, sha256, records: info.records });
+        }
+        Ok(all)
+    }
+}
+
+struct Trial {
+    members: Vec<Member>,
+    report: Report,
+    redactor: Redactor,
+    manifest: Manifest,
+}
+
+fn hash_file(path: &Path) -> std::io::Result<(u64, String)> {
+    use sha2::Digest;
+    let mut digest = sha2::Sha256::new();
+    let bytes = std::io::copy(&mut std::fs::File::open(path)?, &mut digest)?;
+    Ok((bytes, super::hex(&digest.finalize())))
+}
+
+/// An argument as the manifest shows it: options by name, everything else cut to its last part and
+/// redacted.
+fn argument(arg: &str, redactor: &mut Redactor) -> String {
+    match (arg.starts_with('-'), arg.split_once('=')) {
+        (true, Some((name, value))) => format!("{name}={}", base_name(value, redactor)),
+        (true, None) => arg.to_owned(),
+        _ => base_name(arg, redactor),
+    }
+}
+
+/// What must be the same of a finding: rule, time, certainty, fault, and of each call method, tool
+/// and id.
+type Claim = (&'static str, String, Vec<(String, String, String)>);
+
+fn findings(report: &Report) -> Vec<Claim> {
+    let call = |key: &CallKey| {
+        let call = report.calls.iter().find(|c| c.key == *key);
+        let text = |t: Option<String>| t.unwrap_or_default();
+        let method = text(call.and_then(|c| c.method.as_deref()).map(str::to_owned));
+        let tool = text(call.and_then(|c| c.tool.as_deref()).map(str::to_owned));
+        (method, tool, text(call.and_then(|c| c.id.as_ref()).map(ToString::to_string)))
+    };
+    let claim = |f: &crate::model::report::Finding| {
+        let said =
+            format!("{:?} {:?} {:?} {:?} {:?}", f.at.map(|t| t.ns()), f.severity, f.confidence, f.fault, f.cleared);
+        (f.rule, said, f.calls.iter().map(call).collect())
+    };
+    let mut all: Vec<Claim> = report.findings.iter().map(claim).collect();
+    all.sort();
+    all
+}
+
+fn differing(wanted: &[Claim], got: &[Claim], what: &str) -> String {
+    let list = |claims: Vec<&Claim>| claims.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
+    let lost: Vec<_> = wanted.iter().filter(|c| !got.contains(c)).collect();
+    let new: Vec<_> = got.iter().filter(|c| !wanted.contains(c)).collect();
+    format!(
+        "no bundle was written: its findings would differ from those of the inputs after {what} (lost: {}; new: {}); --keep FIELD keeps what a field holds, --no-redact everything",
+        list(lost),
+        list(new)
+    )
+}
+
+fn replaced(redactor: &Redactor) -> Vec<manifest::Replaced> {
+    let of = |(kind, words): (&Kind, &rustc_hash::FxHashMap<String, u64>)| {
+        (
+            *kind,
+            manifest::Replaced {
+                kind: kind.name().to_owned(),
+                different: words.len() as u64,
+                times: words.values().sum(),
+            },
+        )
+    };
+    let mut all: Vec<_> = redactor.replaced().iter().map(of).collect();
+    all.sort_by_key(|(kind, _)| *kind);
+    all.into_iter().map(|(_, r)| r).collect()
+}
+
+fn kept(what: &str, mut list: Vec<String>) -> manifest::Kept {
+    let words = list.len() as u64;
+    if what == "numbers" {
+        list.clear();
+    }
+    list.sort_unstable();
+    manifest::Kept { what: what.to_owned(), words, list }
+}
+
+fn readme(manifest: &Manifest, report: &Report) -> String {
+    let mut out = format!(
+        "Evidence bundle of crosswire {}, made {}.\n\n\
+         report.html, report.md and report.json are the report on the evidence in this bundle. To make it again:\n\n  \
+         crosswire verify BUNDLE.zip\n  crosswire analyze BUNDLE.zip\n\n\
+         The evidence is {}.\nCaptures were written anew as HTTP/1.1 in the clear, with the original times; comments of \
+         the packets name the original frames. manifest.json names the original lines of logs, and the SHA-256 of \
+         everything.\n\n{} findings\n\n",
+        manifest.crosswire,
+        manifest.created,
+        manifest.scope,
+        report.findings.len()
+    );
+    for (input, evidence) in manifest.evidence.iter().filter_map(|e| Some((manifest.inputs.get(e.input)?, e))) {
+        out.push_str(&format!(
+            "{}: from {}, {} bytes, SHA-256 {}\n",
+            evidence.name, input.name, input.bytes, input.sha256
+        ));
+    }
+    out.push('\n');
+    out.push_str(&manifest.redaction.text());
+    out
+}

@@ -1,0 +1,119 @@
+//! Which exchanges and log lines the findings of a report rest on.
+
+use super::gather::Caught;
+use crate::model::exchange::Mark;
+use crate::model::place::{InputId, Place};
+use crate::model::report::{Call, CallKey, Report};
+use crate::report::cited;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How much of the inputs goes into a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// What is cited, with the handshakes of its sessions.
+    Cited,
+    /// The whole of the sessions that are cited.
+    Sessions,
+    /// Everything.
+    All,
+}
+
+impl Scope {
+    /// As the summary spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scope::Cited => "the cited calls with their handshakes",
+            Scope::Sessions => "the sessions of the cited calls, because the findings need more than these calls",
+            Scope::All => "all that was read, because the findings need it",
+        }
+    }
+}
+
+/// The places and sessions that findings name.
+#[derive(Debug, Default)]
+pub struct Cited {
+    places: FxHashSet<Place>,
+    /// Sessions.
+    pub sessions: Vec<String>,
+}
+
+/// Methods whose exchanges are the handshake of a session.
+const HANDSHAKE: &[&str] = &[
+    "\"initialize\"",
+    "\"notifications/initialized\"",
+    "\"tools/list\"",
+    "\"server/discover\"",
+    "\"notifications/cancelled\"",
+];
+
+impl Cited {
+    /// What this report cites.
+    pub fn of(report: &Report) -> Cited {
+        let mut out = Cited::default();
+        let by_key: FxHashMap<CallKey, &Call> = report.calls.iter().map(|c| (c.key, c)).collect();
+        let mut sessions: FxHashSet<String> = FxHashSet::default();
+        for call in cited(report).iter().filter_map(|key| by_key.get(key)) {
+            sessions.extend(call.session.iter().map(|s| s.to_string()));
+            for s in &call.sightings {
+                out.places.extend(s.frame.into_iter().chain(s.reply_frame).map(|n| Place::frame(s.input, n)));
+                out.places.extend(s.line.map(|n| Place::line(s.input, n)));
+            }
+        }
+        for finding in &report.findings {
+            sessions.extend(finding.session.iter().map(|s| s.to_string()));
+            for e in &finding.evidence {
+                let Some(input) = e.input else { continue };
+                out.places.extend(e.frame.map(|n| Place::frame(input, n)));
+                out.places.extend(e.line.map(|n| Place::line(input, n)));
+            }
+        }
+        for window in &report.windows {
+            let both = window.stale_session.iter().chain(&window.new_session);
+            sessions.extend(both.map(|s| s.to_string()));
+        }
+        out.sessions = sessions.into_iter().collect();
+        out.sessions.sort_unstable();
+        out
+    }
+
+    /// The cited lines of a log.
+    pub fn lines(&self, input: InputId) -> FxHashSet<u64> {
+        let of_input = self.places.iter().filter(|p| p.input == input);
+        of_input.map(|p| p.number).collect()
+    }
+
+    /// Does this exchange go into a bundle?
+    pub fn wants(&self, caught: &Caught, scope: Scope) -> bool {
+        let x = &caught.exchange;
+        let is_cited = || marks(caught).any(|m| self.holds(m.place));
+        let session = || {
+            let of = x.request_header("mcp-session-id").or(x.response_header("mcp-session-id"));
+            of.is_some_and(|s| self.sessions.binary_search_by(|known| known.as_str().cmp(s)).is_ok())
+        };
+        match scope {
+            Scope::All => true,
+            Scope::Sessions => is_cited() || session(),
+            Scope::Cited => is_cited() || (session() && is_handshake(caught)),
+        }
+    }
+
+    fn holds(&self, place: Place) -> bool {
+        self.places.contains(&place) || self.places.contains(&Place { is_frame: !place.is_frame, ..place })
+    }
+}
+
+fn marks(caught: &Caught) -> impl Iterator<Item = Mark> + '_ {
+    let x = &caught.exchange;
+    let request = x.request.iter().flat_map(|r| [r.first, r.last]);
+    let response = x.response.iter().flat_map(|r| [Some(r.first), r.last]).flatten();
+    request.chain(response).chain(x.ended).chain(x.client_closed).chain(caught.messages.iter().map(|m| m.last))
+}
+
+fn is_handshake(caught: &Caught) -> bool {
+    let x = &caught.exchange;
+    let method = x.request.as_ref().map_or("", |r| &*r.method);
+    let names = |text: &str| caught.messages.iter().any(|m| memchr::memmem::find(&m.data, text.as_bytes()).is_some());
+    matches!(method, "DELETE" | "GET")
+        || x.response.as_ref().is_some_and(|r| r.status >= 400)
+        || HANDSHAKE.iter().any(|text| names(text))
+}

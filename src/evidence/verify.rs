@@ -1,0 +1,147 @@
+//! Checks a bundle against its manifest, to the last byte.
+
+use super::manifest::{MANIFEST_HASH, Manifest};
+use super::sha256;
+use crate::input::bundle::{MANIFEST, SCHEMA};
+use crate::input::zip::{self, Member, Zip, ZipError};
+use rustc_hash::FxHashSet;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Members that are as they were written.
+    pub whole: u64,
+    /// What differs, one sentence each.
+    pub differs: Vec<String>,
+    /// The manifest, where it can be read.
+    pub manifest: Option<Manifest>,
+}
+
+/// Checks the bytes of a bundle.
+///
+/// # Errors
+/// [`ZipError::Damaged`] if it is no bundle, [`ZipError::Unsafe`] if it is made to harm.
+pub fn verify(file: Vec<u8>) -> Result<Verified, ZipError> {
+    if !file.starts_with(b"PK") && memchr::memmem::find(&file, MANIFEST.as_bytes()).is_none() {
+        return Err(ZipError::Damaged("no ZIP archive".to_owned()));
+    }
+    let mut out = Verified::default();
+    let (zip, damage) = match Zip::new(file.clone()) {
+        Ok(zip) => (zip, None),
+        Err(ZipError::Damaged(why)) => (Zip { file, members: vec![] }, Some(why)),
+        Err(refused) => return Err(refused),
+    };
+    if damage.is_none() && zip.find(MANIFEST).is_none() && first_member(&zip.file).is_none() {
+        return Err(ZipError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
+    }
+    out.differs.extend(damage);
+    let Some(text) = manifest_text(&zip) else {
+        out.differs.push(format!("{MANIFEST}: cannot be found"));
+        return Ok(out);
+    };
+    let manifest: Manifest = match serde_json::from_slice(&text) {
+        Ok(manifest) => manifest,
+        Err(e) => {
+            out.differs.push(format!("{MANIFEST}: cannot be read: {e}"));
+            return Ok(out);
+        }
+    };
+    if manifest.schema != SCHEMA {
+        out.differs.push(format!("{MANIFEST}: its schema is {}, expected {SCHEMA}", manifest.schema));
+    }
+    let mut names = FxHashSet::default();
+    for member in &manifest.members {
+        if zip::leads_out(&member.name) || !names.insert(member.name.to_lowercase()) {
+            let name = member.name.escape_debug();
+            return Err(ZipError::Unsafe(format!(
+                "{name}: the manifest names it twice, or with a path that leads out"
+            )));
+        }
+    }
+    layout(&zip.file, &text, &manifest, &mut out);
+    if !zip.members.is_empty() {
+        contents(&zip, &manifest, &mut out);
+    }
+    let mut seen = FxHashSet::default();
+    out.differs.retain(|d| seen.insert(d.clone()));
+    let touched = |name: &str| out.differs.iter().any(|d| d.split_once(": ").is_some_and(|(n, _)| n == name));
+    out.whole = manifest.members.iter().filter(|m| !touched(&m.name)).count() as u64;
+    out.manifest = Some(manifest);
+    Ok(out)
+}
+
+/// The manifest stands first in what crosswire writes; its length is in its header.
+fn first_member(file: &[u8]) -> Option<&[u8]> {
+    let head = file.get(..30)?;
+    let length = u32::from_le_bytes(head.get(18..22)?.try_into().ok()?) as usize;
+    let start = 30 + MANIFEST.len();
+    (file.get(30..start)? == MANIFEST.as_bytes()).then(|| file.get(start..start.checked_add(length)?))?
+}
+
+fn manifest_text(zip: &Zip) -> Option<Vec<u8>> {
+    let listed = zip.find(MANIFEST).and_then(|m| zip.packed(m).and_then(|r| zip::unpack(m, zip.file.get(r)?).ok()));
+    listed.or_else(|| first_member(&zip.file).map(<[u8]>::to_vec))
+}
+
+/// Compares with what crosswire would have written for this manifest, byte by byte.
+fn layout(file: &[u8], text: &[u8], manifest: &Manifest, out: &mut Verified) {
+    let hash = format!("{}\n", sha256(text));
+    let stored = |name: &str, data: &[u8]| {
+        let mut crc = flate2::Crc::new();
+        crc.update(data);
+        let bytes = data.len() as u32;
+        Member { name: name.to_owned(), method: 0, crc: crc.sum(), packed: bytes, bytes, offset: 0 }
+    };
+    let mut members = vec![(stored(MANIFEST, text), sha256(text))];
+    for m in &manifest.members {
+        let (name, method, crc) = (m.name.clone(), m.method, m.crc32);
+        let member = Member { name, method, crc, packed: m.packed_bytes, bytes: m.bytes, offset: 0 };
+        members.push((member, m.packed_sha256.clone()));
+    }
+    members.push((stored(MANIFEST_HASH, hash.as_bytes()), sha256(hash.as_bytes())));
+    let mut at = 0usize;
+    let mut placed = vec![];
+    for (mut member, packed_sha256) in members {
+        member.offset = at as u32;
+        let header = member.local_header();
+        if file.get(at..at.saturating_add(header.len())) != Some(&header) {
+            out.differs.push(format!("{}: its header in the archive differs", member.name));
+        }
+        at = at.saturating_add(header.len());
+        let end = at.saturating_add(member.packed as usize);
+        if file.get(at..end).map(sha256).as_ref() != Some(&packed_sha256) {
+            out.differs.push(format!("{}: its bytes in the archive differ", member.name));
+        }
+        at = end;
+        placed.push(member);
+    }
+    let directory = zip::directory(&placed, at as u32);
+    let rest = file.get(at..).unwrap_or_default();
+    if !rest.starts_with(&directory) {
+        out.differs.push("the archive's directory differs".to_owned());
+    } else if rest.len() > directory.len() {
+        out.differs.push(format!("{} bytes stand behind the archive", rest.len() - directory.len()));
+    }
+}
+
+/// Compares each member's bytes, wherever the archive's own directory says that it is.
+fn contents(zip: &Zip, manifest: &Manifest, out: &mut Verified) {
+    for m in &manifest.members {
+        let Some(member) = zip.find(&m.name) else {
+            out.differs.push(format!("{}: is missing", m.name));
+            continue;
+        };
+        match zip.read(member) {
+            Ok(bytes) if sha256(&bytes) == m.sha256 => {}
+            Ok(_) => out.differs.push(format!("{}: its SHA-256 differs", m.name)),
+            Err(e) => out.differs.push(e.to_string()),
+        }
+    }
+    for member in &zip.members {
+        let is_known =
+            matches!(&*member.name, MANIFEST | MANIFEST_HASH) || manifest.members.iter().any(|m| m.name == member.name);
+        if !is_known {
+            out.differs.push(format!("{}: is not in the manifest", member.name.escape_debug()));
+        }
+    }
+}

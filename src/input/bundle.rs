@@ -1,0 +1,179 @@
+//! Evidence bundles as inputs: what their manifest says of the evidence in them, and how it is to be
+//! read. `evidence` writes and verifies them.
+
+use super::open::{InputError, Source};
+use super::zip::{MAGIC, Zip, ZipError};
+use crate::model::limits::BUNDLE_MEMBER_BYTES;
+use crate::model::options::ReadOptions;
+use crate::model::place::Vantage;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Name of the manifest in a bundle.
+pub const MANIFEST: &str = "manifest.json";
+/// Its schema.
+pub const SCHEMA: &str = "crosswire.bundle/1";
+
+/// A piece of evidence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Name of the member.
+    pub name: String,
+    /// Number of the original input, from 0 in the manifest's `inputs`.
+    pub input: usize,
+    /// Format that it is to be read as.
+    pub format: String,
+    /// Vantage that the user gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vantage: Option<Vantage>,
+    /// Last modification of the original, ns since the epoch, for years that are not in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_ns: Option<i64>,
+    /// Lines (or entries) of the original that it holds, first and last of each run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<(u64, u64)>,
+}
+
+/// How the evidence is to be read, where it does not say itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// `--tz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
+    /// `--year`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub year: Option<i32>,
+    /// `--client-timeout`, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_timeout_ns: Option<i64>,
+    /// `--endpoint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// `--log-format STRING`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<String>,
+    /// `--log-format NAME=STRING`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_formats: Vec<(String, String)>,
+}
+
+/// What of a manifest matters for reading.
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    schema: String,
+    evidence: Vec<Evidence>,
+    #[serde(default)]
+    reading: Reading,
+}
+
+/// A member of a bundle as a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Its name there.
+    pub member: String,
+    /// See [`Evidence::modified_ns`].
+    pub modified_ns: Option<i64>,
+    bundle: Arc<Bytes>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Bytes(Vec<u8>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl Packed {
+    /// Its bytes.
+    pub fn bytes(&self) -> std::io::Cursor<Vec<u8>> {
+        std::io::Cursor::new(self.bundle.0.clone())
+    }
+}
+
+/// Is this file a ZIP archive?
+fn is_archive(path: &Path) -> bool {
+    let mut head = [0; 4];
+    path.is_file() && File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == *MAGIC
+}
+
+/// The evidence in the file called `name`; none if it is no bundle.
+///
+/// # Errors
+/// Where it is an archive that cannot be read as a bundle.
+pub fn sources(name: &str) -> Option<Result<Vec<Source>, InputError>> {
+    let path = Path::new(name);
+    if !is_archive(path) {
+        return None;
+    }
+    let bad = |why: String| InputError::Bundle { name: name.to_owned(), why };
+    Some(open(path).map_err(|e| bad(e.to_string())).and_then(|(zip, manifest)| {
+        let mut all = vec![];
+        for evidence in manifest.evidence {
+            let member = zip.find(&evidence.name).ok_or_else(|| bad(format!("{} is missing", evidence.name)))?;
+            let bytes = zip.read(member).map_err(|e| bad(e.to_string()))?;
+            let packed = Packed {
+                member: evidence.name.clone(),
+                modified_ns: evidence.modified_ns,
+                bundle: Arc::new(Bytes(bytes)),
+            };
+            all.push(Source {
+                name: full(name, &evidence.name),
+                path: Some(path.to_owned()),
+                found: false,
+                packed: Some(packed),
+            });
+        }
+        Ok(all)
+    }))
+}
+
+fn full(bundle: &str, member: &str) -> String {
+    format!("{bundle}!{member}")
+}
+
+fn open(path: &Path) -> Result<(Zip, Manifest), ZipError> {
+    let damaged = |why: String| ZipError::Damaged(why);
+    let mut bytes = vec![];
+    let file = File::open(path).map_err(|e| damaged(e.to_string()))?;
+    file.take(BUNDLE_MEMBER_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| damaged(e.to_string()))?;
+    let zip = Zip::new(bytes)?;
+    let member = zip
+        .find(MANIFEST)
+        .ok_or_else(|| damaged("an archive without the manifest of an evidence bundle".to_owned()))?;
+    let manifest: Manifest =
+        serde_json::from_slice(&zip.read(member)?).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
+    if manifest.schema != SCHEMA {
+        return Err(damaged(format!("its manifest is {}, expected {SCHEMA}", manifest.schema)));
+    }
+    Ok((zip, manifest))
+}
+
+/// The options with what the manifests of bundles among `inputs` say where the user does not.
+pub fn options(inputs: &[String], given: &ReadOptions) -> ReadOptions {
+    let mut options = given.clone();
+    for name in inputs.iter().filter(|name| is_archive(Path::new(name))) {
+        let Ok((_, manifest)) = open(Path::new(name)) else { continue };
+        let Reading { tz, year, client_timeout_ns, endpoint, log_format, log_formats } = manifest.reading;
+        options.tz = options.tz.or(tz.and_then(|tz| tz.parse().ok()));
+        options.year = options.year.or(year);
+        options.client_timeout_ns = options.client_timeout_ns.or(client_timeout_ns);
+        options.endpoint = options.endpoint.or(endpoint);
+        options.log_format = options.log_format.or(log_format);
+        options.log_formats.extend(log_formats);
+        for evidence in manifest.evidence {
+            let member = full(name, &evidence.name);
+            if let Some(vantage) = evidence.vantage {
+                options.vantages.push((vantage, member.clone()));
+            }
+            if !evidence.format.is_empty() {
+                options.input_formats.push((evidence.format, member));
+            }
+        }
+    }
+    options
+}

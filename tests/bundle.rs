@@ -1,0 +1,179 @@
+//! Evidence bundles from inputs to what a stranger does with them: verify, analyze, look for secrets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "common/bundle.rs"]
+mod unpack;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn crosswire(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_crosswire"))
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("SSLKEYLOGFILE")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs and wants this exit status.
+fn run(args: &[&str], status: i32) -> String {
+    let o = crosswire(args);
+    assert_eq!(o.status.code(), Some(status), "{args:?}\n{}{}", text(&o.stdout), text(&o.stderr));
+    text(&o.stdout)
+}
+
+/// What must be equal of the findings.
+fn findings(inputs: &[&str]) -> Vec<String> {
+    let o = crosswire(&[&["analyze", "--format", "json"], inputs].concat());
+    let report: Value = serde_json::from_slice(&o.stdout).unwrap_or_else(|e| panic!("{e} {}", text(&o.stderr)));
+    let call = |key: &Value| {
+        let c = report["calls"].as_array().unwrap().iter().find(|c| c["key"] == *key).unwrap();
+        format!("{} {} {}", c["method"], c["tool"], c["id"])
+    };
+    let mut all: Vec<String> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| {
+            let calls: Vec<String> = f["calls"].as_array().unwrap().iter().map(call).collect();
+            format!(
+                "{} {} {} {} {} {} {calls:?}",
+                f["rule"], f["severity"], f["confidence"], f["fault"], f["cleared"], f["at"]
+            )
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Files of a fixture that are inputs.
+fn inputs(case: &str) -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(case);
+    let is_input =
+        |name: &str| ["backend.pcap", "front.pcap", "access.json.log", "client.jsonl", "journal.json"].contains(&name);
+    let mut names: Vec<String> =
+        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|n| is_input(n));
+    names.sort();
+    names.iter().map(|n| format!("fixtures/{case}/{n}")).collect()
+}
+
+fn bundle(dir: &Path, args: &[&str]) -> String {
+    let file = dir.join("evidence.zip").to_str().unwrap().to_owned();
+    run(&[&["bundle", "-o", &file, "--quiet"], args].concat(), 0);
+    file
+}
+
+#[test]
+fn a_bundle_is_whole_and_gives_the_same_findings() {
+    for case in [
+        "01-clean",
+        "02-crossed-id-collision",
+        "04-stale-404-window",
+        "06b-orphan-server-killed",
+        "09-legacy-sse-clean",
+        "10a-raw-body-swap",
+        "11-resumability",
+        "19-jsonrpc-batch-sse",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let inputs = inputs(case);
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let file = bundle(dir.path(), &inputs);
+        assert!(run(&["verify", &file], 0).contains("whole"), "{case}");
+        assert_eq!(findings(&[&file]), findings(&inputs), "{case}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing but the bundle is left");
+    }
+}
+
+#[test]
+fn encrypted_captures_are_bundled_in_the_clear_without_keys() {
+    for (case, args) in [
+        ("14a-tls13-http1", ["fixtures/14a-tls13-http1/front.pcap", "--keylog", "fixtures/14a-tls13-http1/keylog.txt"]),
+        ("14c-tls13-http2", ["fixtures/14c-tls13-http2/front.dsb.pcapng", "--year", "2026"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = bundle(dir.path(), &args);
+        assert_eq!(findings(&[&file]), findings(&args), "{case}");
+        let keys = std::fs::read_to_string(format!("fixtures/{case}/keylog.txt")).unwrap();
+        let holds = unpack::unpacked(&file);
+        for secret in keys.lines().filter_map(|l| l.split(' ').nth(2)) {
+            assert!(!unpack::contains(&holds, secret), "{case}: a TLS secret");
+        }
+    }
+}
+
+#[test]
+fn any_byte_that_is_changed_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = bundle(dir.path(), &["fixtures/10a-raw-body-swap/backend.pcap"]);
+    let whole = std::fs::read(&file).unwrap();
+    // Through the library: a process for each byte would take minutes.
+    let verify = |bytes: Vec<u8>| crosswire::evidence::verify::verify(bytes);
+    assert!(verify(whole.clone()).unwrap().differs.is_empty());
+    let step = (whole.len() / 400).max(1);
+    let edges = (0..64).chain(whole.len() - 200..whole.len());
+    for at in (0..whole.len()).step_by(step).chain(edges) {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        match verify(changed) {
+            Ok(found) => assert!(!found.differs.is_empty(), "byte {at} of {}", whole.len()),
+            Err(refused) => assert!(!refused.to_string().is_empty()),
+        }
+    }
+    for length in [whole.len() - 1, whole.len() / 2, 100] {
+        assert!(verify(whole[..length].to_vec()).is_ok_and(|v| !v.differs.is_empty()), "cut to {length}");
+    }
+    assert!(!verify([&whole[..], b"x"].concat()).unwrap().differs.is_empty());
+}
+
+#[test]
+fn verify_names_the_member_that_was_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = bundle(dir.path(), &["fixtures/10a-raw-body-swap/backend.pcap"]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    // In the manifest, in the header before its bytes, in the archive's directory.
+    let named: Vec<usize> =
+        bytes.windows(19).enumerate().filter(|(_, w)| w == b"evidence/01-backend").map(|(i, _)| i).collect();
+    let header = named[named.len() - 2];
+    bytes[header + 60] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let said = run(&["verify", &file], 1);
+    assert!(said.contains("evidence/01-backend.pcapng: "), "{said}");
+    assert!(!said.contains("report.html"), "{said}");
+    run(&["verify", "fixtures/10a-raw-body-swap/backend.pcap"], 2);
+    run(&["verify", "no-such-file.zip"], 2);
+    run(&["bundle", "fixtures/10a-raw-body-swap/backend.pcap", "-o", "evidence.tar"], 2);
+}
+
+#[test]
+fn one_key_gives_one_pseudonym_and_never_enters_the_bundle() {
+    let dir = tempfile::tempdir().unwrap();
+    let key: PathBuf = dir.path().join("key");
+    let key = key.to_str().unwrap();
+    let input = "fixtures/02-crossed-id-collision/backend.pcap";
+    let mut sessions = vec![];
+    for _ in 0..2 {
+        let file = bundle(dir.path(), &[input, "--key-file", key]);
+        let o = crosswire(&["analyze", &file, "--format", "json"]);
+        let report: Value = serde_json::from_slice(&o.stdout).unwrap();
+        sessions.push(report["sessions"][0]["session"].as_str().unwrap().to_owned());
+        let secret = std::fs::read_to_string(key).unwrap();
+        assert!(!unpack::contains(&unpack::unpacked(&file), secret.trim()));
+    }
+    assert_eq!(sessions[0], sessions[1]);
+    let file = bundle(dir.path(), &[input]);
+    let o = crosswire(&["analyze", &file, "--format", "json"]);
+    let report: Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_ne!(report["sessions"][0]["session"].as_str().unwrap(), sessions[0]);
+    std::fs::write(key, "no key").unwrap();
+    let o = crosswire(&["bundle", input, "-o", &file, "--key-file", key]);
+    assert_eq!(o.status.code(), Some(2));
+    assert!(text(&o.stderr).contains("64 hexadecimal digits"));
+}
