@@ -18,6 +18,7 @@ mod output;
 mod probe;
 mod roff;
 mod rules;
+mod serve;
 mod show;
 mod timeline;
 mod values;
@@ -56,6 +57,7 @@ pub static COMMANDS: &[&Command] = &[
     &analyze::COMMAND,
     &timeline::COMMAND,
     &show::COMMAND,
+    &serve::COMMAND,
     &probe::COMMAND,
     &bundle::COMMAND,
     &verify::COMMAND,

@@ -74,6 +74,20 @@ pub fn plain(to_stdout: bool) -> RenderOptions {
     }
 }
 
+/// Writes to the file, else to standard output.
+///
+/// # Errors
+/// Those of writing.
+pub fn to(path: Option<&Path>, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(print(body)?) };
+    let write = || -> io::Result<()> {
+        let mut out = io::BufWriter::with_capacity(1 << 16, File::create(path)?);
+        body(&mut out)?;
+        out.flush()
+    };
+    write().with_context(|| format!("{}: cannot be written", path.display()))
+}
+
 /// Writes to standard output through a buffer.
 ///
 /// # Errors

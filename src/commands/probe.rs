@@ -4,7 +4,7 @@ use super::driving::{ConnectArgs, finish, target};
 use super::{CLEAN, Command, FOUND, TROUBLE, output, values};
 use crate::drive::Target;
 use crate::drive::probe::{self, Choice, Options, Progress, render, report::Report};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, FromArgMatches};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -142,15 +142,7 @@ impl Probe {
             }
             render::text(report, &options, out)
         };
-        match &self.output {
-            None => output::print(body)?,
-            Some(path) => {
-                let mut bytes = vec![];
-                body(&mut bytes)?;
-                std::fs::write(path, bytes).with_context(|| format!("{}: cannot be written", path.display()))?;
-            }
-        }
-        Ok(())
+        output::to(self.output.as_deref(), body)
     }
 }
 

@@ -9,12 +9,14 @@
 pub mod check;
 pub mod client;
 pub mod message;
+pub mod play;
 pub mod probe;
 pub mod record;
 pub mod server;
 pub mod session;
 mod stop;
 pub mod tags;
+pub mod tape;
 mod target;
 mod wire;
 

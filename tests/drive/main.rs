@@ -4,3 +4,5 @@
 mod fake;
 mod kit;
 mod probe;
+mod raw;
+mod serve;
