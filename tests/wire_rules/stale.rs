@@ -254,12 +254,10 @@ pub fn sessions_that_are_used() {
 crate::table::tests!(
     call_sent_again,
     call_lost,
-    #[ignore = "only the first window of a restart has the cause restart: new sessions count as survivors"]
     all_sessions_die_at_once,
     used_after_delete,
     other_404s,
     unknown_method,
-    #[ignore = "false accusation: an edge's own 404 counts as a refusal of the session"]
     an_edge_speaks_for_the_server,
     refusals_that_mean_nothing,
     never_starts_anew,

@@ -204,6 +204,8 @@ pub fn refusal(visit: &Visit) -> Option<Refusal> {
     match status {
         // 2026-07-28: an unknown method is 404 with -32601.
         404 if error.is_some_and(|r| r.error == Some(-32601)) && !says_session => None,
+        // A page in plain text or HTML that says nothing of sessions is an edge's own.
+        404 if visit.place.is_frame && error.is_none() && text.is_some() && !says_session => None,
         404 => Some(Refusal::Unknown),
         400 | 401 | 403 | 410 | 500 | 503 if says_session => Some(Refusal::Unknown),
         200 if says_session && error.is_some() => Some(Refusal::Unknown),

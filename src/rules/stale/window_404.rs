@@ -63,7 +63,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         };
         claims.claim(Claim {
             severity: if lost > 0 { Severity::Medium } else { Severity::Low },
-            confidence: if story.stranger { Confidence::Probable } else { Confidence::Certain },
+            confidence: if story.stranger || !r.was_known { Confidence::Probable } else { Confidence::Certain },
             fault: if lost > 0 { vec![Hop::Client] } else { vec![] },
             session: Some(r.session.clone()),
             at: window.opened,

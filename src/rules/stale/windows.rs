@@ -43,14 +43,15 @@ pub fn stories(world: &World) -> Vec<Story> {
     // A session that replicas answer by turns counts as gone where its client starts anew at once.
     let (refused, last): (Vec<Refused>, Vec<bool>) = refused_sessions(world).iter().flat_map(|r| r.runs(world)).unzip();
     let pairs = pair(world, &refused);
-    let died = refused.iter().filter(|r| r.standing == Standing::Gone).count();
+    let died = deaths(world, &refused);
+    let restarts = restarts(world, &died);
     let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
         let alternates = r.standing != Standing::Gone;
         let initialize = pairs
             .get(&i)
             .copied()
             .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1);
-        let window = initialize.and_then(|(v, _)| window(world, &r, v, died));
+        let window = initialize.and_then(|(v, _)| window(world, &r, v, &restarts));
         let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
         Story {
             stranger: initialize.is_some_and(|(_, s)| s > 2),
@@ -64,6 +65,44 @@ pub fn stories(world: &World) -> Vec<Story> {
     // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
     let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
     stories.filter(|s| (s.last || s.window.is_some()) && seen(s)).collect()
+}
+
+/// When sessions were found to be gone, in order.
+fn deaths(world: &World, refused: &[Refused]) -> Vec<Time> {
+    let gone = refused.iter().filter(|r| r.standing == Standing::Gone);
+    let mut times: Vec<Time> = gone.filter_map(|r| first_refusal(world, r)).collect();
+    times.sort_unstable();
+    times
+}
+
+/// Refusals that follow each other within this time can be of one restart, ns.
+const ONE_RESTART_NS: i64 = 120_000_000_000;
+
+/// For each time at which a session was found to be gone, whether all were gone since the first of
+/// those around it.
+fn restarts(world: &World, died: &[Time]) -> FxHashMap<Time, bool> {
+    let mut known: FxHashMap<Time, bool> = FxHashMap::default();
+    let mut out = FxHashMap::default();
+    for t in died {
+        let Some(first) = began(died, Some(*t)) else { continue };
+        let all = *known.entry(first).or_insert_with(|| died.len() >= 2 && all_died(world, Some(first)));
+        out.insert(*t, all);
+    }
+    out
+}
+
+/// The first of the refusals that this one is among.
+fn began(died: &[Time], opened: Option<Time>) -> Option<Time> {
+    let opened = opened?;
+    let upto = died.get(..died.partition_point(|t| *t <= opened)).unwrap_or_default();
+    let mut first = opened;
+    for t in upto.iter().rev() {
+        if first.since(*t) > ONE_RESTART_NS {
+            break;
+        }
+        first = *t;
+    }
+    Some(first)
 }
 
 /// Does an `initialize` come within a second of the last refusal?
@@ -150,7 +189,7 @@ fn same_endpoint(a: &Visit, b: &Visit) -> bool {
         && (a.server.map(|s| s.port()) == b.server.map(|s| s.port()) || a.server.is_none() || b.server.is_none())
 }
 
-fn window(world: &World, r: &Refused, init: u32, died: usize) -> Option<Window> {
+fn window(world: &World, r: &Refused, init: u32, restarts: &FxHashMap<Time, bool>) -> Option<Window> {
     let first = world.visits.get(*r.refusals.first()? as usize)?;
     let initialize = world.visits.get(init as usize)?;
     let new = initialize.given.clone();
@@ -192,7 +231,7 @@ fn window(world: &World, r: &Refused, init: u32, died: usize) -> Option<Window> 
         recovered,
         next_call,
         silence_s: next.map(|n| (n.since(last_set_up) as f64 / 1e6).round() / 1e3),
-        cause: Some(cause(world, r, died)),
+        cause: Some(cause(world, r, restarts)),
         trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
         lost,
         sequence: sequence(world, r, init, &after),
@@ -274,7 +313,7 @@ fn unsent_in(world: &World, r: &Refused, new: Option<&SessionId>, opened: Time, 
     out
 }
 
-fn cause(world: &World, r: &Refused, died: usize) -> Cause {
+fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>) -> Cause {
     let opened = first_refusal(world, r);
     if let Some(cause) = said(world, r, opened) {
         return cause;
@@ -290,7 +329,7 @@ fn cause(world: &World, r: &Refused, died: usize) -> Cause {
     if r.standing != Standing::Gone {
         return Cause::Replica;
     }
-    if died >= 2 && all_died(world, opened) {
+    if opened.and_then(|t| restarts.get(&t)) == Some(&true) {
         return Cause::Restart;
     }
     Cause::Unknown
@@ -336,7 +375,7 @@ fn all_died(world: &World, opened: Option<Time>) -> bool {
         if visits().next().is_none_or(|v| v.asked >= opened) {
             continue;
         }
-        match visits().find(|v| v.asked >= opened.plus_ns(-1_000_000_000)) {
+        match visits().find(|v| v.asked >= opened && v.status.is_some_and(|s| s < 500)) {
             Some(v) if v.status == Some(404) => gone += 1,
             Some(_) => alive += 1,
             None => {}
