@@ -193,6 +193,22 @@ pub fn text(value: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     }
 }
 
+/// Is text that could not be read nested deeper than is followed?
+pub fn is_too_deep(text: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    text.iter().any(|byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > JSON_DEPTH
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -234,6 +250,7 @@ mod tests {
     #[test]
     fn nesting_beyond_the_cap_is_refused() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(JSON_DEPTH + 1), "]".repeat(JSON_DEPTH + 1));
+        assert!(is_too_deep(deep.as_bytes()) && !is_too_deep(b"{\"a\":[\"[[[\\\"[[\"]"));
         assert_eq!(keys(&deep), None);
     }
 

@@ -82,11 +82,14 @@ impl Tracker {
             Payload::Batch(all, odd) => {
                 self.odd_elements(m, all.len(), odd);
                 let visit = self.visit(exchange, Vantage::Wire);
+                visit.request_gap |= odd > 0;
                 visit.rpc.extend(all.iter().map(client_rpc));
             }
             Payload::Other | Payload::Invalid => {
                 let gap = exchange.request.as_ref().is_some_and(|r| r.gap);
                 if post && !gap && is_mcp_request(exchange) {
+                    // What it asked is not known; an answer to it must not seem to come out of nowhere.
+                    self.visit(exchange, Vantage::Wire).request_gap = true;
                     self.problem(
                         ProblemKind::BadJson,
                         m.last.place,
@@ -104,6 +107,11 @@ impl Tracker {
             Payload::Batch(all, odd) => {
                 self.odd_elements(m, all.len(), odd);
                 all.iter().for_each(|one| self.server_rpc(exchange, m, one));
+            }
+            Payload::Invalid if scan::is_too_deep(m.data) => {
+                // It may be the reply.
+                self.visit(exchange, Vantage::Wire).response_gap = true;
+                self.problem(ProblemKind::LimitHit, m.last.place, "json-depth: a message is nested too deeply");
             }
             Payload::Invalid if is_whole_json(exchange, m, status) => {
                 self.problem(ProblemKind::BadJson, m.last.place, "the JSON body of a response cannot be read");

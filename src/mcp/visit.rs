@@ -172,7 +172,7 @@ pub struct Visit {
     pub ended_by: Option<Peer>,
     /// The client's FIN or RST before the end of the response.
     pub client_closed: Option<Mark>,
-    /// Parts of the request are missing.
+    /// Parts of the request are missing, or could not be read.
     pub request_gap: bool,
     /// Parts of the response are missing: a reply may have been in them.
     pub response_gap: bool,
