@@ -16,6 +16,7 @@ mod manual;
 mod options;
 mod output;
 mod probe;
+mod replay;
 mod roff;
 mod rules;
 mod serve;
@@ -57,6 +58,7 @@ pub static COMMANDS: &[&Command] = &[
     &analyze::COMMAND,
     &timeline::COMMAND,
     &show::COMMAND,
+    &replay::COMMAND,
     &serve::COMMAND,
     &probe::COMMAND,
     &bundle::COMMAND,

@@ -12,6 +12,7 @@ pub mod message;
 pub mod play;
 pub mod probe;
 pub mod record;
+pub mod replay;
 pub mod server;
 pub mod session;
 mod stop;

@@ -5,4 +5,5 @@ mod fake;
 mod kit;
 mod probe;
 mod raw;
+mod replay;
 mod serve;

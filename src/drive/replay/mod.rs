@@ -1,0 +1,329 @@
+//! Sends recorded calls to a live server with the concurrency they had, and judges every reply.
+
+mod judge;
+pub mod report;
+pub mod schedule;
+
+use super::client::{Client, Line};
+use super::message::{self, Reply};
+use super::probe::may_call;
+use super::record::now_ns;
+use super::session::{Session, refusal};
+use super::wire::Heard;
+use crate::model::exchange::End;
+use crate::model::id::RpcId;
+use judge::{Owners, difference};
+use report::{Played, Report, Verdict};
+use rustc_hash::FxHashMap;
+use schedule::{Planned, Schedule, content};
+use serde_json::Value;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How to replay.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Recorded times are divided by this.
+    pub speed: f64,
+    /// No waiting but for the calls that were over before.
+    pub asap: bool,
+    /// Rounds.
+    pub times: u64,
+    /// Each call is sent up to so much later.
+    pub jitter: Duration,
+    /// Ids are given out anew, one after the other in each session.
+    pub renumber: bool,
+    /// One connection a call; otherwise as recorded.
+    pub own_connections: bool,
+    /// How long a caller waits.
+    pub patience: Duration,
+    /// Tools that may be called though they are not marked read-only.
+    pub allow: Vec<String>,
+}
+
+/// Most calls in flight.
+const IN_FLIGHT: usize = 512;
+
+/// What one call brought.
+struct Landed {
+    index: usize,
+    id: RpcId,
+    session: Option<String>,
+    sent_ns: i64,
+    over_ns: i64,
+    replies: Vec<Reply>,
+    refused: Option<String>,
+    not_sent: Option<String>,
+}
+
+#[derive(Default)]
+struct Progress {
+    landed: Vec<Landed>,
+    done: Vec<bool>,
+    flying: usize,
+    lines: FxHashMap<usize, Line>,
+}
+
+struct Round<'a> {
+    client: &'a Client,
+    options: &'a Options,
+    schedule: &'a Schedule,
+    sessions: Vec<Session>,
+    tools: &'a FxHashMap<String, Value>,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+/// Replays the schedule. Whatever goes wrong is in the report's troubles.
+pub fn run(client: &Client, schedule: &Schedule, options: &Options) -> Report {
+    let mut report = Report {
+        schema: "crosswire.replay/1",
+        target: client.target.to_string(),
+        calls: vec![],
+        stopped: false,
+        troubles: vec![],
+    };
+    let owners = Owners::new(&schedule.calls);
+    let mut seed = now_ns().unsigned_abs();
+    for round in 1..=options.times {
+        if client.stop.is_set() {
+            break;
+        }
+        match rounds(client, schedule, options, &mut seed) {
+            Ok(landed) => report.calls.extend(judged(round, schedule, &owners, landed, client.stop.is_set())),
+            Err(why) => {
+                report.troubles.push(why);
+                break;
+            }
+        }
+    }
+    report.stopped = client.stop.is_set();
+    if report.stopped {
+        let of = schedule.calls.len() as u64 * options.times;
+        report.troubles.push(format!("stopped: {} of {of} calls were sent", report.calls.len()));
+    }
+    report
+}
+
+fn rounds(client: &Client, schedule: &Schedule, options: &Options, seed: &mut u64) -> Result<Vec<Landed>, String> {
+    let open = |_: &Option<String>| Session::open(client, options.patience);
+    let sessions = schedule.sessions.iter().map(open).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let mut tools = FxHashMap::default();
+    if schedule.calls.iter().any(|c| c.what.tool.is_some())
+        && let Some(first) = sessions.first()
+    {
+        for tool in first.tools(client, options.patience).map_err(|e| e.to_string())? {
+            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            tools.insert(name, tool);
+        }
+    }
+    let progress = Progress { done: vec![false; schedule.calls.len()], ..Progress::default() };
+    let round = Round {
+        client,
+        options,
+        schedule,
+        sessions,
+        tools: &tools,
+        progress: Mutex::new(progress),
+        changed: Condvar::new(),
+    };
+    round.fly(seed);
+    let Round { sessions, progress, .. } = round;
+    sessions.iter().for_each(|s| s.close(client));
+    let mut landed = progress.into_inner().unwrap_or_else(PoisonError::into_inner).landed;
+    landed.sort_by_key(|l| l.index);
+    Ok(landed)
+}
+
+impl Round<'_> {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fly(&self, seed: &mut u64) {
+        let start = Instant::now();
+        let mut by_end: Vec<usize> = (0..self.schedule.calls.len()).collect();
+        by_end.sort_by_key(|i| self.schedule.calls.get(*i).map_or(0, |c| c.over_ns));
+        let mut by_end = by_end.into_iter().peekable();
+        let mut next_ids = vec![1_i64; self.sessions.len()];
+        std::thread::scope(|scope| {
+            for (index, call) in self.schedule.calls.iter().enumerate() {
+                if self.options.asap {
+                    // Every call that was over when this one was sent must be over now.
+                    let is_before =
+                        |i: &usize| *i != index && self.schedule.calls.get(*i).is_some_and(|c| c.over_ns <= call.at_ns);
+                    while let Some(before) = by_end.next_if(is_before) {
+                        self.wait(|p| p.done.get(before) == Some(&true));
+                    }
+                } else {
+                    let at = Duration::from_nanos((call.at_ns.max(0) as f64 / self.options.speed) as u64);
+                    self.client.stop.sleep_until(start + at);
+                }
+                self.wait(|p| p.flying < IN_FLIGHT);
+                if self.client.stop.is_set() {
+                    break;
+                }
+                let id = if self.options.renumber {
+                    let next = next_ids.get_mut(call.session);
+                    RpcId::Int(next.map_or(0, |n| std::mem::replace(n, *n + 1)))
+                } else {
+                    call.what.id.clone()
+                };
+                let late = self.options.jitter.mul_f64(random(seed));
+                self.lock().flying += 1;
+                scope.spawn(move || {
+                    self.client.stop.sleep_until(Instant::now() + late);
+                    let landed = self.one(index, call, id);
+                    let mut progress = self.lock();
+                    progress.flying -= 1;
+                    if let Some(done) = progress.done.get_mut(index) {
+                        *done = true;
+                    }
+                    progress.landed.push(landed);
+                    self.changed.notify_all();
+                });
+            }
+        });
+    }
+
+    fn wait(&self, is_so: impl Fn(&Progress) -> bool) {
+        let mut progress = self.lock();
+        while !is_so(&progress) && !self.client.stop.is_set() {
+            let waited = self.changed.wait_timeout(progress, Duration::from_millis(20));
+            progress = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn one(&self, index: usize, call: &Planned, id: RpcId) -> Landed {
+        let session = self.sessions.get(call.session);
+        let mut landed = Landed {
+            index,
+            id,
+            session: session.and_then(|s| s.id.clone()),
+            sent_ns: now_ns(),
+            over_ns: i64::MAX,
+            replies: vec![],
+            refused: None,
+            not_sent: self.why_not(call),
+        };
+        let Some(session) = session.filter(|_| landed.not_sent.is_none()) else { return landed };
+        let ask = session.ask(&landed.id, &call.what.method, &call.what.params);
+        let kept = if self.options.own_connections { None } else { self.lock().lines.remove(&call.connection) };
+        if let Some(line) = kept.filter(Line::is_open)
+            && let Ok(heard) = self.on(line, &ask, call, &mut landed)
+            && (heard.status.is_some() || heard.end.is_none())
+        {
+            return landed;
+        }
+        // A kept connection may have been closed meanwhile, which says nothing of the call.
+        landed.over_ns = i64::MAX;
+        if let Err(e) = self.client.connect().and_then(|line| self.on(line, &ask, call, &mut landed)) {
+            landed.not_sent = Some(e.to_string());
+        }
+        landed
+    }
+
+    fn on(
+        &self,
+        mut line: Line,
+        ask: &super::client::Ask,
+        call: &Planned,
+        landed: &mut Landed,
+    ) -> std::io::Result<Heard> {
+        landed.sent_ns = now_ns();
+        line.send(self.client, ask)?;
+        let patience = call.left_ms.map_or(self.options.patience, |ms| Duration::from_secs_f64(ms.max(0.0) / 1000.0));
+        let mut answered: Option<Instant> = None;
+        let mut count = 0;
+        let heard = line.hear(Instant::now() + patience, |heard| {
+            if heard.messages.len() > count {
+                count = heard.messages.len();
+                if !message::replies(heard).is_empty() {
+                    answered.get_or_insert_with(Instant::now);
+                }
+            }
+            answered.is_some_and(|a| a.elapsed() > Duration::from_millis(250))
+        });
+        landed.replies = message::replies(&heard);
+        landed.over_ns = landed.replies.first().map_or_else(now_ns, |r| r.at_ns);
+        let error = landed.replies.first().filter(|r| r.is_rpc_error && heard.status.is_some_and(|s| s >= 400));
+        landed.refused = heard.status.filter(|s| *s >= 400).map(|_| refusal(&heard, error));
+        if heard.end == Some(End::Complete) && !self.options.own_connections {
+            self.lock().lines.insert(call.connection, line);
+        }
+        Ok(heard)
+    }
+
+    fn why_not(&self, call: &Planned) -> Option<String> {
+        let name = call.what.tool.as_deref()?;
+        match self.tools.get(name) {
+            None => Some("the server lists no such tool".into()),
+            Some(tool) if !may_call(tool, name, &self.options.allow) => {
+                Some(format!("not marked read-only; --allow {name} lets it be called"))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// From 0 to 1 (xorshift64, Marsaglia 2003).
+fn random(seed: &mut u64) -> f64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    (*seed >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn judged(round: u64, schedule: &Schedule, owners: &Owners, landed: Vec<Landed>, stopped: bool) -> Vec<Played> {
+    let spans: FxHashMap<usize, (i64, i64)> = landed.iter().map(|l| (l.index, (l.sent_ns, l.over_ns))).collect();
+    let mut out = vec![];
+    for l in landed {
+        let Some(call) = schedule.calls.get(l.index) else { continue };
+        let verdict = verdict(call, owners, &l, &spans);
+        if stopped && matches!(verdict, Verdict::Orphaned { .. }) {
+            continue;
+        }
+        let took_ms = l.replies.first().map(|r| (r.at_ns - l.sent_ns) as f64 / 1e6);
+        let slower = took_ms.zip(call.recorded_ms).is_some_and(|(t, r)| t > 2.0 * r + 100.0);
+        out.push(Played {
+            round,
+            number: call.number,
+            session: l.session,
+            method: call.what.method.clone(),
+            tool: call.what.tool.clone(),
+            id: l.id,
+            verdict,
+            took_ms,
+            recorded_ms: call.recorded_ms,
+            slower,
+        });
+    }
+    out
+}
+
+fn verdict(call: &Planned, owners: &Owners, l: &Landed, spans: &FxHashMap<usize, (i64, i64)>) -> Verdict {
+    if let Some(why) = &l.not_sent {
+        return Verdict::NotSent { why: why.clone() };
+    }
+    if let Some(why) = &l.refused {
+        return Verdict::Refused { why: why.clone() };
+    }
+    let Some(reply) = l.replies.first() else {
+        // One that left at once, as recorded, did not wait for its reply.
+        let left_early = call.left_ms.is_some_and(|ms| ms < 1000.0);
+        return if left_early { Verdict::Left } else { Verdict::Orphaned { as_recorded: call.recorded_ms.is_none() } };
+    };
+    let live = serde_json::from_slice(&reply.raw).map(content).unwrap_or_default();
+    let found = owners.of(&live);
+    // Only what was in flight at the same time can have been mixed up.
+    let is_near = |i: &usize| spans.get(i).is_some_and(|(sent, over)| *sent <= reply.at_ns && *over >= l.sent_ns);
+    let foreign = found.iter().copied().filter(|i| *i != l.index).find(is_near);
+    let owner = foreign.filter(|_| !found.contains(&l.index)).map(|i| i + 1);
+    if reply.id.as_ref() != Some(&l.id) || owner.is_some() {
+        return Verdict::Crossed { owner, reply_id: reply.id.clone() };
+    }
+    match difference(&call.recorded, &live) {
+        None => Verdict::Same,
+        Some((path, differences)) => Verdict::Differs { path, differences },
+    }
+}
