@@ -108,6 +108,46 @@ fn much_out_of_little() {
     assert!(problems(&analyze(&path, &["--input-format", "nginx-combined"], 512)).contains(&"long-line"));
 }
 
+#[test]
+fn archives_that_swell() {
+    use crosswire::input::zip::{Member, directory};
+    let folder = tempfile::tempdir().unwrap();
+    let archive = |name: &str, members: &mut [Member], body: &[u8]| {
+        let mut file = Vec::new();
+        for m in members.iter_mut() {
+            m.offset = file.len() as u32;
+            file.extend(m.local_header());
+            file.extend(body);
+        }
+        let at = file.len() as u32;
+        file.extend(directory(members, at));
+        let path = folder.path().join(name);
+        std::fs::write(&path, file).unwrap();
+        path
+    };
+    let member = |name: String, packed: usize, bytes: u32| Member {
+        name,
+        method: 8,
+        crc: 0,
+        packed: packed as u32,
+        bytes,
+        offset: 0,
+    };
+    let mut bomb = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    (0..256).for_each(|_| bomb.write_all(&vec![b'{'; MIB]).unwrap());
+    let bomb = bomb.finish().unwrap();
+    let mut many: Vec<Member> = (0..65_000).map(|n| member(format!("evidence/{n}.pcap"), 0, 0)).collect();
+    let mut nested = [member("manifest.json".into(), bomb.len(), 256 << 20)];
+    let mut liar = [member("manifest.json".into(), bomb.len(), 40)];
+    for path in [
+        archive("many.zip", &mut many, b""),
+        archive("bomb.zip", &mut nested, &bomb),
+        archive("liar.zip", &mut liar, &bomb),
+    ] {
+        assert!(is_said(&analyze(&path, &[], 512)), "{}", path.display());
+    }
+}
+
 // ---- captures
 
 struct Capture {
