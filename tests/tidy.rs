@@ -237,6 +237,15 @@ fn every_fixture_says_how_it_was_made() {
 }
 
 #[test]
+fn no_merge_is_left_undone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let top = fs::read_dir(root).unwrap().chain(fs::read_dir(root.join("docs")).unwrap());
+    let texts = top.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "md"));
+    let is_mark = |l: &str| l.starts_with("<<<<<<< ") || l.starts_with(">>>>>>> ");
+    none(texts.filter(|p| fs::read_to_string(p).unwrap().lines().any(is_mark)).map(|p| named(&p)).collect());
+}
+
+#[test]
 fn the_checks_see_what_they_look_for() {
     assert_eq!(top_modules("use crate::{wire::tcp, model::{a, b}, join};", 2), ["wire", "model", "", "join"]);
     assert_eq!(top_modules("super::super::report::x()", 2), ["report"]);
