@@ -309,7 +309,7 @@ fn findings(report: &Report) -> Vec<Claim> {
     };
     let claim = |f: &crate::model::report::Finding| {
         let said =
-            format!("{:?} {:?} {:?} {:?} {:?}", f.at.map(|t| t.ns()), f.severity, f.confidence, f.fault, f.cleared);
+            format!("{:?} {:?} {:?} {:?} {:?}", f.at.map(|t| t.to_string()), f.severity, f.confidence, f.fault, f.cleared);
         (f.rule, said, f.calls.iter().map(call).collect())
     };
     let mut all: Vec<Claim> = report.findings.iter().map(claim).collect();

@@ -120,33 +120,45 @@ fn checksum(parts: &[&[u8]]) -> u16 {
 /// A pcapng file being written.
 pub struct File {
     bytes: Vec<u8>,
-    digits: u8,
+    /// Decimal places of the times of each interface.
+    interfaces: Vec<u8>,
 }
 
 impl File {
-    /// With one interface whose times have `digits` decimal places; the comment says what it is.
-    pub fn new(digits: u8, comment: &str) -> File {
-        let mut file = File { bytes: vec![], digits: digits.clamp(6, 9) };
+    /// The comment says what it is.
+    pub fn new(comment: &str) -> File {
+        let mut file = File { bytes: vec![], interfaces: vec![] };
         let mut section = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
         section.extend([0xff; 8]);
         option(&mut section, 1, comment.as_bytes());
         option(&mut section, 4, concat!("crosswire ", env!("CARGO_PKG_VERSION")).as_bytes());
         option(&mut section, 0, b"");
         file.block(0x0a0d_0d0a, &section);
-        let mut interface = vec![];
-        interface.extend(LINK_RAW.to_le_bytes());
-        interface.extend([0; 6]);
-        option(&mut interface, 9, &[file.digits]);
-        option(&mut interface, 0, b"");
-        file.block(1, &interface);
         file
+    }
+
+    /// The interface whose times have the resolution of this one.
+    fn interface(&mut self, at: Time) -> (u32, u64) {
+        let unit = |digits: u8| 10i64.pow(9 - u32::from(digits));
+        let digits = at.digits();
+        let known = self.interfaces.iter().position(|d| *d == digits);
+        let number = known.unwrap_or_else(|| {
+            let mut interface = vec![];
+            interface.extend(LINK_RAW.to_le_bytes());
+            interface.extend([0; 6]);
+            option(&mut interface, 9, &[digits]);
+            option(&mut interface, 0, b"");
+            self.block(1, &interface);
+            self.interfaces.push(digits);
+            self.interfaces.len() - 1
+        });
+        (number as u32, u64::try_from(at.ns() / unit(digits)).unwrap_or(0))
     }
 
     /// One packet.
     pub fn packet(&mut self, at: Time, packet: &[u8], comment: &str) {
-        let unit = 10u64.pow(9 - u32::from(self.digits));
-        let ticks = u64::try_from(at.ns()).unwrap_or(0) / unit;
-        let mut body = vec![0; 4];
+        let (interface, ticks) = self.interface(at);
+        let mut body = interface.to_le_bytes().to_vec();
         body.extend(((ticks >> 32) as u32).to_le_bytes());
         body.extend((ticks as u32).to_le_bytes());
         let length = (packet.len() as u32).to_le_bytes();
@@ -162,7 +174,11 @@ impl File {
     }
 
     /// The file.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        if self.interfaces.is_empty() {
+            // A file without packets says of what kind they would be.
+            self.interface(Time::from_us(0));
+        }
         self.bytes
     }
 

@@ -44,14 +44,12 @@ struct Act {
 
 /// The pcapng file of these exchanges, which are all of one input.
 pub fn write(original: &Original<'_>, exchanges: &[Caught]) -> Vec<u8> {
-    let digits =
-        exchanges.iter().filter_map(|c| Some(c.exchange.request.as_ref()?.first.at.digits())).max().unwrap_or(6);
     let comment = format!(
         "Written anew by crosswire from {}: HTTP/1.1 in the clear of the exchanges that the report cites, original times, original {} numbers in the comments.",
         original.name,
         original.word()
     );
-    let mut file = File::new(digits, &comment);
+    let mut file = File::new(&comment);
     let mut packets = vec![];
     let mut used = FxHashSet::default();
     for group in connections(exchanges) {
@@ -109,7 +107,12 @@ fn connection(
     }
     // In the order of the original; stable, so that what one frame carried stays in order.
     acts.sort_by_key(|a: &Act| if original.has_frames { a.number as i64 } else { a.at.ns() });
-    let mut tcp = Connection { client, server, next: [1_000, 1_000_000], original, out };
+    // Of a connection that was captured in one direction nothing is made up for the other.
+    let silent = exchanges.iter().any(|c| c.exchange.one_direction).then(|| match acts.first().map(|a| a.from) {
+        Some(Peer::Server) => Peer::Client,
+        _ => Peer::Server,
+    });
+    let mut tcp = Connection { client, server, next: [1_000, 1_000_000], silent, original, out };
     if let (Some(at), Some(act)) = (first.connected, acts.first()) {
         let (at, number) = (at.plus_ns((act.at.ns() - at.ns()).min(0)), act.number);
         tcp.send(at, number, Peer::Client, SYN, b"", "handshake, before");
@@ -163,12 +166,16 @@ struct Connection<'a, 'o> {
     client: SocketAddr,
     server: SocketAddr,
     next: [u32; 2],
+    silent: Option<Peer>,
     original: &'a Original<'o>,
     out: &'a mut Vec<Packet>,
 }
 
 impl Connection<'_, '_> {
     fn send(&mut self, at: Time, number: u64, from: Peer, flags: u8, data: &[u8], note: &str) {
+        if self.silent == Some(from) {
+            return;
+        }
         let [client, server] = self.next;
         let (from_address, to, seq, ack) = match from {
             Peer::Client => (self.client, self.server, client, server),
