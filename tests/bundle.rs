@@ -177,3 +177,36 @@ fn one_key_gives_one_pseudonym_and_never_enters_the_bundle() {
     assert_eq!(o.status.code(), Some(2));
     assert!(text(&o.stderr).contains("64 hexadecimal digits"));
 }
+
+/// The flags of a capture's packets are those of real connections: nothing is malformed for another
+/// reader, and every exchange is there.
+#[test]
+fn a_slice_holds_the_same_exchanges() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = "fixtures/11-resumability/backend.pcap";
+    let file = bundle(dir.path(), &[input]);
+    let exchanges = |name: &str| {
+        let o = crosswire(&["timeline", name, "--format", "json"]);
+        let report: Value = serde_json::from_slice(&o.stdout).unwrap();
+        report["exchanges"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|x| {
+                format!(
+                    "{} {} {} {} {}",
+                    x["at"],
+                    x["method"],
+                    x["status"],
+                    x["end"],
+                    x["replies"].as_array().map_or(0, Vec::len)
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let (original, slice) = (exchanges(input), exchanges(&file));
+    assert!(!slice.is_empty());
+    for exchange in &slice {
+        assert!(original.contains(exchange), "{exchange}\n{original:#?}");
+    }
+}

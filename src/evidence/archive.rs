@@ -33,7 +33,9 @@ pub fn pack(name: &str, data: &[u8], is_stored: bool) -> Packed {
             deflated = encoder.finish().unwrap_or_default();
         }
     }
-    let is_packed = !deflated.is_empty() && deflated.len() < data.len();
+    // What packs so well that it looks like a bomb is stored.
+    let is_safe = data.len() / deflated.len().max(1) < crate::model::limits::BUNDLE_RATIO / 2;
+    let is_packed = !deflated.is_empty() && deflated.len() < data.len() && is_safe;
     let bytes = if is_packed { deflated } else { data.to_vec() };
     let mut crc = flate2::Crc::new();
     crc.update(data);

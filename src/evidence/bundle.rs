@@ -112,7 +112,9 @@ impl Maker<'_> {
             known.kept_back = kept_back.iter().map(|w| w.to_lowercase()).collect();
             trial = self.trial(&content, &known)?;
         }
-        let kept = reasons.into_iter().map(|(what, words)| kept(what, words.into_iter().collect())).collect();
+        let shown =
+            |list: rustc_hash::FxHashSet<String>| list.into_iter().filter(|t| !known.forces(t.as_bytes())).collect();
+        let kept = reasons.into_iter().map(|(what, list)| kept(what, shown(list))).collect();
         let redaction = Redaction {
             redacted: !known.is_off,
             replaced: replaced(&trial.redactor),
@@ -308,8 +310,14 @@ fn findings(report: &Report) -> Vec<Claim> {
         (method, tool, text(call.and_then(|c| c.id.as_ref()).map(ToString::to_string)))
     };
     let claim = |f: &crate::model::report::Finding| {
-        let said =
-            format!("{:?} {:?} {:?} {:?} {:?}", f.at.map(|t| t.to_string()), f.severity, f.confidence, f.fault, f.cleared);
+        let said = format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            f.at.map(|t| t.to_string()),
+            f.severity,
+            f.confidence,
+            f.fault,
+            f.cleared
+        );
         (f.rule, said, f.calls.iter().map(call).collect())
     };
     let mut all: Vec<Claim> = report.findings.iter().map(claim).collect();

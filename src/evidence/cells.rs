@@ -19,7 +19,9 @@ pub enum Form {
 /// One character and the bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The character; none: bytes that separate words and stay as they are.
+    /// The character; none: a byte that is no text.
+    pub c: Option<char>,
+    /// The character where words are made of it; none: it separates words and stays as it is.
     pub letter: Option<char>,
     /// How it is written.
     pub form: Form,
@@ -28,32 +30,32 @@ pub struct Cell {
 }
 
 impl Cell {
-    const fn separator(bytes: usize) -> Cell {
-        Cell { letter: None, form: Form::Plain, bytes }
+    const fn separator(c: Option<char>, bytes: usize) -> Cell {
+        Cell { c, letter: None, form: Form::Plain, bytes }
     }
 
     fn of(c: char, form: Form, bytes: usize) -> Cell {
-        Cell { letter: c.is_alphanumeric().then_some(c), form, bytes }
+        Cell { c: Some(c), letter: c.is_alphanumeric().then_some(c), form, bytes }
     }
 }
 
 /// The cell at the beginning of `text`, which is not empty.
 pub fn first(text: &[u8]) -> Cell {
     match text {
-        [b'%', ..] => bytes_form(text, b"%").unwrap_or(Cell::separator(1)),
+        [b'%', ..] => bytes_form(text, b"%").unwrap_or(Cell::separator(Some('%'), 1)),
         [b'\\', ..] => backslash(text),
         [b, ..] if b.is_ascii() => Cell::of(char::from(*b), Form::Plain, 1),
-        _ => plain(text),
+        _ => unescaped(text),
     }
 }
 
-fn plain(text: &[u8]) -> Cell {
+fn unescaped(text: &[u8]) -> Cell {
     for length in 2..=4 {
         if let Some(c) = text.get(..length).and_then(|b| std::str::from_utf8(b).ok()).and_then(|s| s.chars().next()) {
             return Cell::of(c, Form::Plain, length);
         }
     }
-    Cell::separator(1)
+    Cell::separator(None, 1)
 }
 
 /// A character as `%HH` or `\xHH` for each of its bytes.
@@ -79,15 +81,16 @@ fn backslash(text: &[u8]) -> Cell {
     match rest.first() {
         Some(b'u') => match unicode(rest, slashes) {
             Some((c, used, is_upper)) => Cell::of(c, Form::Unicode(slashes, is_upper), slashes + used),
-            None => Cell::separator(slashes),
+            None => Cell::separator(Some('\\'), slashes),
         },
         Some(b'x') => match text.get(slashes - 1..).and_then(|t| bytes_form(t, b"\\x")) {
             // Behind more than one backslash it is still one unit each, which `bytes_form` does not see.
             Some(cell) if slashes == 1 => cell,
-            _ => Cell::separator(slashes),
+            _ => Cell::separator(Some('\\'), slashes),
         },
-        Some(b'n' | b'r' | b't' | b'b' | b'f') => Cell::separator(slashes + 1),
-        _ => Cell::separator(slashes),
+        Some(b'n' | b'r' | b't' | b'b' | b'f') => Cell::separator(Some('\n'), slashes + 1),
+        Some(quote @ (b'"' | b'/')) => Cell::separator(Some(char::from(*quote)), slashes + 1),
+        _ => Cell::separator(Some('\\'), slashes),
     }
 }
 
@@ -111,6 +114,23 @@ fn unicode(text: &[u8], slashes: usize) -> Option<(char, usize, bool)> {
 
 fn hex_value(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0u32, |n, b| Some(n << 4 | char::from(*b).to_digit(16)?))
+}
+
+/// A text with all forms undone, and where each of its bytes (and its end) begins in the original.
+pub fn plain_text(text: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let (mut out, mut from, mut at) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len() + 1), 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let cell = first(rest);
+        match (cell.c, rest.first()) {
+            (Some(c), _) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            (None, Some(b)) => out.push(*b),
+            (None, None) => {}
+        }
+        from.resize(out.len(), at);
+        at += cell.bytes.max(1);
+    }
+    from.push(text.len());
+    (out, from)
 }
 
 /// Writes a character in a form.

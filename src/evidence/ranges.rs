@@ -1,5 +1,6 @@
 //! What a text holds that is more than words: dates, addresses, credentials, known sentences.
 
+use super::cells;
 use super::vocabulary::PHRASES;
 use crate::model::time::Time;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -61,8 +62,21 @@ static BYTES: LazyLock<Option<Regex>> =
 /// What a match (its bytes, from, to) is; none: nothing after all.
 type Judge<'a> = &'a dyn Fn(&[u8], usize, usize) -> Option<What>;
 
-/// All ranges of a text, by where they begin.
+/// All ranges of a text, by where they begin, however it writes its characters.
 pub fn find(text: &[u8], in_log: bool) -> Vec<Range> {
+    if memchr::memchr2(b'%', b'\\', text).is_none() {
+        return find_plain(text, in_log);
+    }
+    let (plain, from) = cells::plain_text(text);
+    let mut ranges = find_plain(&plain, in_log);
+    let place = |at: usize| from.get(at).copied().unwrap_or(text.len());
+    for range in &mut ranges {
+        (range.from, range.to) = (place(range.from), place(range.to));
+    }
+    ranges
+}
+
+fn find_plain(text: &[u8], in_log: bool) -> Vec<Range> {
     let mut all = vec![];
     if let Some(phrase) = PHRASE.as_ref() {
         let bounded = |from: usize, to: usize| !is_letter(text, from.checked_sub(1)) && !is_letter(text, Some(to));

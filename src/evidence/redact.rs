@@ -88,7 +88,7 @@ pub struct Known {
 
 impl Known {
     /// Did `--redact` match a word of this?
-    fn forces(&self, text: &[u8]) -> bool {
+    pub fn forces(&self, text: &[u8]) -> bool {
         !self.forced.is_empty() && words(text).iter().any(|w| self.forced.contains(&w.to_lowercase()))
     }
 

@@ -2,7 +2,7 @@
 //! members, no encryption, no ZIP64. Nothing is ever unpacked to disk, and archives that are made
 //! to harm (paths that lead out, names that occur twice, members that swell) are refused.
 
-use crate::model::limits::{BUNDLE_MEMBER_BYTES, BUNDLE_MEMBERS, INFLATE_RATIO};
+use crate::model::limits::{BUNDLE_MEMBER_BYTES, BUNDLE_MEMBERS, BUNDLE_RATIO};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::Range;
@@ -173,6 +173,10 @@ pub fn unpack(member: &Member, packed: &[u8]) -> Result<Vec<u8>, ZipError> {
 fn check(members: &[Member]) -> Result<(), ZipError> {
     let refuse = |name: &str, why: &str| Err(ZipError::Unsafe(format!("{}: {why}", name.escape_debug())));
     let mut names = BTreeSet::new();
+    let total: u64 = members.iter().map(|m| u64::from(m.bytes)).sum();
+    if total > 2 * BUNDLE_MEMBER_BYTES as u64 {
+        return refuse("the archive", "it would unpack to more than the limit");
+    }
     if members.len() > BUNDLE_MEMBERS {
         return refuse("the archive", "more members than the limit");
     }
@@ -184,7 +188,7 @@ fn check(members: &[Member]) -> Result<(), ZipError> {
             return refuse(&m.name, "the name occurs twice");
         }
         let ratio = u64::from(m.bytes) / u64::from(m.packed.max(1));
-        if m.bytes as usize > BUNDLE_MEMBER_BYTES || (m.bytes > 1 << 16 && ratio > INFLATE_RATIO as u64) {
+        if m.bytes as usize > BUNDLE_MEMBER_BYTES || (m.bytes > 1 << 16 && ratio > BUNDLE_RATIO as u64) {
             return refuse(&m.name, "it would unpack to far more than it is");
         }
     }

@@ -72,6 +72,8 @@ pub const HELD_LINES: usize = 256;
 pub const EVIDENCE_BYTES: usize = 512 << 20;
 /// One member of an evidence bundle, unpacked, bytes.
 pub const BUNDLE_MEMBER_BYTES: usize = 1 << 30;
+/// Unpacked to packed size of a member of an evidence bundle before it counts as a bomb.
+pub const BUNDLE_RATIO: usize = 200;
 /// Members of an evidence bundle.
 pub const BUNDLE_MEMBERS: usize = 4096;
 /// TLS sessions remembered in case they are resumed.
@@ -119,5 +121,6 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("served-connections", SERVED_CONNECTIONS, "connections of clients to a played server"),
     ("evidence-bytes", EVIDENCE_BYTES, "messages that an evidence bundle is chosen from"),
     ("bundle-member-bytes", BUNDLE_MEMBER_BYTES, "one member of an evidence bundle, unpacked"),
+    ("bundle-ratio", BUNDLE_RATIO, "unpacked to packed size of a member of an evidence bundle"),
     ("bundle-members", BUNDLE_MEMBERS, "members of an evidence bundle"),
 ];
