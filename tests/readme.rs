@@ -105,6 +105,7 @@ fn sandbox() -> tempfile::TempDir {
         ("backend.pcap", "02-crossed-id-collision/backend.pcap"),
         ("server.pcap", "02-crossed-id-collision/backend.pcap"),
         ("front.pcap", "02-crossed-id-collision/front.pcap"),
+        ("access.json.log", "02-crossed-id-collision/access.json.log"),
         ("access.log", "02-crossed-id-collision/access.json.log"),
         ("journal.json", "02-crossed-id-collision/journal.json"),
         ("client.jsonl", "02-crossed-id-collision/client.jsonl"),
