@@ -13,7 +13,7 @@ pub struct ConnectArgs {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
 
-    /// Write what was sent and received to this pcapng capture
+    /// Write what was sent and received, header fields given with -H included, to this pcapng capture
     #[arg(short, long, value_name = "FILE")]
     pub write: Option<PathBuf>,
 }

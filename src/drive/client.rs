@@ -64,9 +64,11 @@ impl Client {
 
     /// The bytes of a request.
     fn bytes(&self, ask: &Ask) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", ask.method, self.target.path, self.target.authority);
-        let own =
-            ask.headers.iter().filter(|(n, _)| !self.headers.iter().any(|(user, _)| user.eq_ignore_ascii_case(n)));
+        let mut head = format!("{} {} HTTP/1.1\r\n", ask.method, self.target.path);
+        let host = ("Host".to_owned(), self.target.authority.clone());
+        // What the user gives stands in place of ours.
+        let is_ours = |(n, _): &&(String, String)| !self.headers.iter().any(|(user, _)| user.eq_ignore_ascii_case(n));
+        let own = std::iter::once(&host).chain(&ask.headers).filter(is_ours);
         for (name, value) in own.chain(&self.headers) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

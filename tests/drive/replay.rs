@@ -40,7 +40,7 @@ fn the_same_calls_cross_on_one_server_and_not_on_another() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let right = Fake::start(Manner::Right);
-            let output = crosswire(&["replay", path, "--to", &right.url(), "--speed", "2", "--format", "json"]);
+            let output = crosswire(&["replay", path, "--to", &right.url(), "--speed", "8", "--format", "json"]);
             let report = json(&output);
             assert_eq!((count(&report, "crossed"), count(&report, "orphaned")), (0, 0), "{report}");
             assert_eq!(output.status.code(), Some(0));
