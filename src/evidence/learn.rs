@@ -87,8 +87,7 @@ impl<'a> Learner<'a> {
             }
         }
         for session in &report.sessions {
-            let names = [&session.client, &session.server, &session.revision];
-            names.into_iter().flatten().for_each(|name| self.keep("names and versions of client and server", name));
+            session.revision.iter().for_each(|name| self.keep("protocol revisions", name));
             session.session.iter().for_each(|id| self.session(id));
         }
         let times = report.inputs.iter().flat_map(|i| i.first.into_iter().chain(i.last));
@@ -212,7 +211,7 @@ impl<'a> Learner<'a> {
                 for (key, value) in members {
                     match key.as_str() {
                         "inputSchema" | "outputSchema" | "requestedSchema" => self.schema(value, depth + 1),
-                        "protocolVersion" => self.all("names and versions of client and server", value, depth + 1),
+                        "protocolVersion" => self.all("protocol revisions", value, depth + 1),
                         "tools" | "prompts" => self.names(value),
                         _ => {}
                     }

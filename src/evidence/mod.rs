@@ -20,6 +20,7 @@ mod learn;
 mod lines;
 pub mod manifest;
 mod packets;
+mod phrases;
 pub mod pseudonym;
 mod ranges;
 mod redact;

@@ -1,6 +1,7 @@
 //! What a text holds that is more than words: dates, addresses, credentials, known sentences.
 
 use super::cells;
+use super::phrases::LOG_PHRASES;
 use super::vocabulary::PHRASES;
 use crate::model::time::Time;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -34,8 +35,13 @@ pub struct Range {
     pub what: What,
 }
 
-static PHRASE: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(PHRASES).ok());
+static PHRASE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .ascii_case_insensitive(true)
+        .build(PHRASES.iter().chain(LOG_PHRASES))
+        .ok()
+});
 
 static DATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?").ok()

@@ -25,7 +25,7 @@ includecontext temperature maxtokens stopsequences stopreason endturn metadata m
 intelligencepriority _meta meta progresstoken requestid reason total cursor nextcursor inputschema outputschema
 readonlyhint destructivehint idempotenthint openworldhint argument ref values hasmore level logger debug info notice
 warning critical alert emergency action accept decline requestedschema taskid ttl pollinterval resulttype input_required
-claudecode tooluseid toolu modelcontextprotocol io
+claude anthropic openai chatgpt copilot cursor vscode inspector connector claudecode tooluseid toolu modelcontextprotocol io
 object array string number integer boolean properties required additionalproperties items enum const format pattern
 minimum maximum minlength maxlength minitems maxitems uniqueitems default examples anyof oneof allof not definitions defs
 schema date time datetime email uuid hostname ipv4 ipv6 json draft exclusiveminimum exclusivemaximum multipleof
@@ -52,32 +52,32 @@ systemd cgroup slice invocation selinux context cap effective audit loginuid own
 invocation_id job type result hint namespace runtime scope seqnum
 remote addr remote_addr remote_user remote_ip remote_port client_ip client_addr time_local time_iso8601 iso8601 msec
 request_time request_method request_uri request_body request_id request_length response_time response_body response_code
-status body_bytes_sent bytes_sent bytes sent received body size duration duration_ms upstream upstream_addr
+status body_bytes_sent bytes_sent bytes sent body size duration duration_ms upstream upstream_addr
 upstream_status upstream_response_time upstream_header_time upstream_connect_time http_user_agent http_referer
 http_mcp_session_id sent_http_mcp_session_id sent_http http_host server_name server_port server_protocol scheme host uri
-url query_string args handled logger http log access log0 log1 common resp_headers read bytes_read user_id tls
+url query_string args handled logger http log access log0 log1 resp_headers read bytes_read user_id tls
 clientaddr clienthost clientport clientusername downstreamcontentsize downstreamstatus frontendname originduration
 origincontentsize originstatus overhead requestaddr requestcontentsize requestcount requesthost requestmethod requestpath
 requestport requestprotocol requestscheme retryattempts routername serviceaddr servicename serviceurl startlocal startutc
 entrypointname response_flags upstream_host upstream_cluster downstream start_time authority route downstream_remote_address
 x_forwarded_for forwarded completion termination frontend backend connect queue ssl cert alpn cipher
-streamablehttp session manager started shutting down created new transport with crashed cleaning up from active instances
-idle timeout refusing to open sessions are already rejected request unknown or expired stateless terminating processing
-of calltoolrequest listtoolsrequest initializerequest pingrequest listresourcesrequest listpromptsrequest
+streamablehttp session manager started shutting down created transport crashed cleaning up active instances
+idle timeout refusing sessions rejected request unknown expired stateless terminating processing
+calltoolrequest listtoolsrequest initializerequest pingrequest listresourcesrequest listpromptsrequest
 readresourcerequest getpromptrequest subscriberequest completerequest setlevelrequest
-duplicate suppressed failed send found missing valid provided bad has been terminated initialized closed
-connection established received a an the on in by and was is it its be not no that this
+duplicate suppressed failed missing valid provided terminated initialized closed
+connection established
 process application startup complete shutdown waiting background connections ctrl c quit press finished running reload
 asgi callable returned without completing booting worker sigterm sigkill sigint exiting listening signal handling
 starting stopping stopped deactivated successfully main exited killed code status exit failure signal scheduled restart
 counter job service scope target socket timer
-traceback most recent call module raise exception runtimeerror valueerror keyerror typeerror timeouterror
+traceback call module raise exception runtimeerror valueerror keyerror typeerror timeouterror
 event request_start request_success request_error duration source lowlevel streamable_http streamable_http_manager
 warnings future deprecationwarning py js ts rs rb ex exs java src dist lib site packages usr bin
-calling still elapsed completed aborting response progress notification its answer stream ended never answered outcome
-retrying after recovery during clearing cache re initialization remote established expiry expired reinit
+calling elapsed completed aborting response progress notification stream never answered outcome
+retrying recovery clearing cache re initialization remote established expiry expired reinit
 sessionid cwd input tool_use tool_result tool_use_id is_error uuid parentuuid requestid usertype external version
-prematurely peer reset broken pipe operation timed while reading header epoll_wait sending refused dial lookup such
+prematurely peer reset broken pipe operation timed header epoll_wait refused dial lookup such
 upstream prematurely closed worker_connections connection_requests rid sid rt ut uct uht urt ua ref xff
 kubelet pod container namespace docker compose kubectl cri f p
 ms us ns kb mb gb kib mib gib sec secs min mins hour hours day days s m h d
