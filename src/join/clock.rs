@@ -73,6 +73,27 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
     }
 }
 
+/// What a source's requests are in order, where it shows all of them: the k-th of n on one port of the
+/// client, the k-th of n of a session. Equal counts pair them one by one.
+pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
+    let mut lists: FxHashMap<u64, Vec<&Visit>> = FxHashMap::default();
+    for v in visits.iter().filter(|v| v.is_post() && v.requests().next().is_some() && v.at.error_ns < i64::MAX / 8) {
+        if let Some(port) = v.port {
+            lists.entry(key(("port", port))).or_default().push(v);
+        }
+        if let Some(s) = &v.session {
+            lists.entry(key(("session", s))).or_default().push(v);
+        }
+    }
+    for (name, mut list) in lists {
+        list.sort_by_key(|v| (v.asked, v.exchange));
+        let n = list.len();
+        for (k, v) in list.iter().enumerate() {
+            out.push(Tick { at: v.asked, error_ns: v.at.error_ns, key: key((name, n, k)), is_exact: true });
+        }
+    }
+}
+
 /// Pairs looked at for a pattern.
 const PAIRS: usize = 4_000_000;
 /// Ticks of one key that are compared with each other.

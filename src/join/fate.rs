@@ -58,6 +58,9 @@ const RESUMED_REPLY_NS: i64 = 60_000_000_000;
 /// A caller that closes its side this soon after its request has not given up: it half-closes. ns.
 const HALF_CLOSE_NS: i64 = 50_000_000;
 
+/// Servers may end a stream with event ids early, to be polled, since this revision.
+const POLLING_SINCE: &str = "2025-11-25";
+
 impl World {
     /// What became of a call at one hop.
     pub fn fate_at(&self, c: HopCallId) -> Fate {
@@ -190,7 +193,9 @@ impl World {
 
     fn may_be_resumed(&self, visit: &Visit, ended: Mark) -> bool {
         let watched = self.input_end.get(&visit.input).is_some_and(|t| t.since(ended.at) > RESUMED_NS);
-        !visit.resumable.is_empty() && !watched
+        // The server's early close, to be polled, came with 2025-11-25; before, only a broken stream is resumed.
+        let polled = visit.revision.as_deref().is_none_or(|r| r >= POLLING_SINCE);
+        !visit.resumable.is_empty() && !watched && polled
     }
 
     /// Is the exchange one of the 2024-11-05 transport, whose replies come on the GET stream?

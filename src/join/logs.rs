@@ -119,6 +119,8 @@ fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
 fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     let mut reference: Vec<Tick> = vec![];
     visits.iter().take(first_log).for_each(|v| clock::ticks(v, &mut reference));
+    // Requests in order say nothing new where packets name every call; between logs they do.
+    let wire = !reference.is_empty();
     let mut inputs: Vec<(u8, InputId)> = visits
         .iter()
         .skip(first_log)
@@ -131,6 +133,10 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     for (_, input) in inputs {
         let mut ticks = vec![];
         visits.iter().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::ticks(v, &mut ticks));
+        if !wire {
+            let own: Vec<&Visit> = visits.iter().skip(first_log).filter(|v| v.input == input).collect();
+            clock::sequences(&own, &mut ticks);
+        }
         for e in logs.events.iter().filter(|e| e.place.input == input) {
             if let (LogEventKind::SessionCreated, Some(s), Some(w)) = (e.kind, &e.session, e.when) {
                 ticks.push(clock::created(s, w.at, w.error_ns));

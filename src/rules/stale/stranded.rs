@@ -63,7 +63,14 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         }
         claims.claim(Claim {
             severity: Severity::Medium,
-            confidence: if watched >= WATCHED_NS && r.was_known { Confidence::Certain } else { Confidence::Probable },
+            // That a log has no line of it is no proof.
+            confidence: if !first.place.is_frame {
+                Confidence::Possible
+            } else if watched >= WATCHED_NS && r.was_known {
+                Confidence::Certain
+            } else {
+                Confidence::Probable
+            },
             fault: vec![Hop::Client],
             session: Some(r.session.clone()),
             at: Some(answered_at(first)),
