@@ -39,6 +39,7 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
             world.gapped_inputs.insert(i as u32);
         }
     }
+    world.cover();
     let checked = rules::check(&world);
     let mut report = rows::report(&world, inputs, troubles, checked, options);
     report.summary.tls_connections = tls.connections;

@@ -27,6 +27,9 @@ pub fn report(
     options: &AnalyzeOptions,
 ) -> Report {
     sides(world, &mut inputs);
+    for (n, info) in inputs.iter_mut().enumerate() {
+        info.shows = shows(world, n as u32, info.vantage);
+    }
     let calls: Vec<Call> = world.calls.iter().map(|c| call(world, c, options)).collect();
     let sessions = sessions(world);
     let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
@@ -58,6 +61,24 @@ pub fn report(
         findings: checked.findings,
         exchanges,
         troubles,
+    }
+}
+
+/// What an input can and cannot show, in one line.
+fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
+    let of = || world.visits.iter().filter(|v| v.input == input);
+    let sessions = of().any(|v| v.session.is_some() && v.vantage != Vantage::Client);
+    let bodies = of().any(|v| v.replies.iter().any(|r| r.body.is_some()));
+    match vantage {
+        Some(Vantage::Wire) => "requests, replies and how streams ended; not what the client made of them".into(),
+        Some(Vantage::Client) if bodies => {
+            "calls as the client made and saw them, with results; not what was sent".into()
+        }
+        Some(Vantage::Client) => "calls as the client made and saw them, without results; not what was sent".into(),
+        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() => "events and restarts; no requests".into(),
+        Some(_) if sessions => "requests with status and session id; no bodies, so no crossings".into(),
+        Some(_) => "requests with status; no session ids and no bodies, so no crossings".into(),
+        None => String::new(),
     }
 }
 

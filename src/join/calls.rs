@@ -94,6 +94,8 @@ pub struct World {
     pub input_start: FxHashMap<u32, Time>,
     /// Last time seen in each input.
     pub input_end: FxHashMap<u32, Time>,
+    /// Which inputs cover the calls that only a client's record shows.
+    pub covered: FxHashMap<HopCallId, super::coverage::Coverage>,
     /// Captures that lost packets.
     pub lossy_inputs: rustc_hash::FxHashSet<u32>,
     /// Logs with a gap.
@@ -146,6 +148,7 @@ impl World {
             headless: FxHashMap::default(),
             shapes: tracked.shapes,
             given_away: Default::default(),
+            covered: FxHashMap::default(),
             lossy_inputs: Default::default(),
             gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),

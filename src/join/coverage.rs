@@ -3,9 +3,11 @@
 use super::answers::HopCallId;
 use super::calls::World;
 use crate::mcp::Visit;
+use crate::model::id::SessionId;
+use crate::model::place::Vantage;
 use crate::model::report::Confidence;
 use crate::model::time::Time;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// By then after being issued a request is on its way, ns.
 const ON_ITS_WAY_NS: i64 = 2_000_000_000;
@@ -19,10 +21,46 @@ fn gap(calls: &[Time], i: usize) -> i64 {
     calls.get(i).zip(calls.get(i + 1)).map_or(i64::MAX, |(a, b)| b.since(*a))
 }
 
-/// Is the line's session one that the client's record names too?
-fn calls_session(world: &World, line: &Visit, client: u32) -> bool {
-    let named = world.logs.clients.iter().filter_map(|v| world.visits.get(*v as usize));
-    named.filter(|v| v.input == client).any(|v| v.session.is_some() && v.session == line.session)
+/// What coverage is worked out from, once for all calls.
+struct Records {
+    /// When each client's record says that it called, and the sessions it names.
+    clients: FxHashMap<u32, (Vec<Time>, FxHashSet<SessionId>)>,
+    /// Requests in each log, by time.
+    lines: FxHashMap<u32, Vec<(Time, u32)>>,
+    /// Captures that hold other calls of a client's record, so that they are on its path.
+    captures: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Records {
+    fn of(world: &World) -> Records {
+        let mut clients: FxHashMap<u32, (Vec<Time>, FxHashSet<SessionId>)> = FxHashMap::default();
+        for v in world.logs.clients.iter().filter_map(|v| world.visits.get(*v as usize)) {
+            let (calls, sessions) = clients.entry(v.input).or_default();
+            calls.push(v.asked);
+            sessions.extend(v.session.clone());
+        }
+        clients.values_mut().for_each(|(calls, _)| calls.sort_unstable());
+        let mut lines: FxHashMap<u32, Vec<(Time, u32)>> = FxHashMap::default();
+        for (n, v) in world.visits.iter().enumerate() {
+            if !v.place.is_frame && v.vantage != Vantage::Client && v.is_post() && v.requests().next().is_some() {
+                let at = if v.duration_ns.is_some() { v.asked } else { v.head.map_or(v.asked, |h| h.at) };
+                lines.entry(v.input).or_default().push((at, n as u32));
+            }
+        }
+        lines.values_mut().for_each(|l| l.sort_unstable());
+        let mut captures: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for joint in &world.calls {
+            let Some(client) = joint.client.and_then(|c| world.visit_of(c)) else { continue };
+            for v in joint.hops.iter().filter_map(|h| world.visit_of(*h)).filter(|v| v.place.is_frame) {
+                let list = captures.entry(client.input).or_default();
+                if !list.contains(&v.input) {
+                    list.push(v.input);
+                }
+            }
+        }
+        captures.values_mut().for_each(|l| l.sort_unstable());
+        Records { clients, lines, captures }
+    }
 }
 
 /// Inputs that cover a call, and how sure its absence from them makes.
@@ -39,19 +77,31 @@ impl World {
     /// Inputs with records before the call was issued and after it would have been seen, which show
     /// requests of its kind; none: nothing follows from not having seen it.
     pub fn coverage(&self, c: HopCallId) -> Option<Coverage> {
+        self.covered.get(&c).cloned()
+    }
+
+    /// Works out the coverage of every call that only a client's record shows.
+    pub fn cover(&mut self) {
+        let alone = self.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty()).filter_map(|j| j.client);
+        let records = Records::of(self);
+        let found: Vec<(HopCallId, Coverage)> = alone.filter_map(|c| Some((c, self.covering(c, &records)?))).collect();
+        self.covered = found.into_iter().collect();
+    }
+
+    fn covering(&self, c: HopCallId, records: &Records) -> Option<Coverage> {
         let visit = self.visit_of(c)?;
         if visit.at.error_ns > i64::MAX / 8 {
             return None;
         }
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
-        let mut captures: Vec<u32> = self.of_this_client(c);
+        let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
         captures.retain(|i| self.spans(*i, at, by));
         let mut logs: Vec<u32> = self
             .logs
             .access_inputs
             .iter()
             .copied()
-            .filter(|i| self.spans(*i, at, by) && self.lacks(*i, visit))
+            .filter(|i| self.spans(*i, at, by) && self.lacks(*i, visit, records))
             .collect();
         let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i));
         let confidence = match (whole, captures.len() + logs.len()) {
@@ -67,42 +117,32 @@ impl World {
 
     /// Does a log have fewer requests than the client says it made around that time? Lines are joined by
     /// time, so that a line too many there may be this call's.
-    fn lacks(&self, input: u32, record: &Visit) -> bool {
+    fn lacks(&self, input: u32, record: &Visit, records: &Records) -> bool {
         let clock = self.logs.offsets.get(&record.input).copied();
         // A client whose clock could not be aligned is not held against a log.
         let Some(error) = clock.and_then(|o| o.map(|o| o.error_ns)) else { return false };
         let slack = error + SLACK_NS;
-        let mut calls: Vec<Time> = self
-            .logs
-            .clients
-            .iter()
-            .filter_map(|v| self.visits.get(*v as usize))
-            .filter(|v| v.input == record.input)
-            .map(|v| v.asked)
-            .collect();
-        calls.sort_unstable();
+        let none = (vec![], FxHashSet::default());
+        let (calls, sessions) = records.clients.get(&record.input).unwrap_or(&none);
         let Ok(here) = calls.binary_search(&record.asked) else { return false };
         // The cluster of calls around it, with silence on either side.
         let (mut first, mut last) = (here, here);
-        while first > 0 && gap(&calls, first - 1) < QUIET_NS {
+        while first > 0 && gap(calls, first - 1) < QUIET_NS {
             first -= 1;
         }
-        while last + 1 < calls.len() && gap(&calls, last) < QUIET_NS {
+        while last + 1 < calls.len() && gap(calls, last) < QUIET_NS {
             last += 1;
         }
         let (Some(from), Some(to)) = (calls.get(first), calls.get(last)) else { return false };
         let (from, to) = (from.plus_ns(-slack), to.plus_ns(slack + ON_ITS_WAY_NS));
-        let lines = self.visits.iter().filter(|v| v.input == input && v.is_post() && v.requests().next().is_some());
-        let other = |v: &Visit| {
-            matches!((&v.session, &record.session), (Some(a), Some(b)) if a != b)
-                && !calls_session(self, v, record.input)
+        let other = |v: &&Visit| {
+            let differs = matches!((&v.session, &record.session), (Some(a), Some(b)) if a != b);
+            differs && v.session.as_ref().is_some_and(|s| !sessions.contains(s))
         };
-        let lines = lines.filter(|v| {
-            let at = if v.duration_ns.is_some() { v.asked } else { v.head.map_or(v.asked, |h| h.at) };
-            at >= from.plus_ns(-v.at.error_ns.min(SLACK_NS))
-                && at <= to.plus_ns(v.at.error_ns.min(SLACK_NS))
-                && !other(v)
-        });
+        let lines = records.lines.get(&input).map_or(&[][..], |l| l);
+        let start = lines.partition_point(|(t, _)| *t < from.plus_ns(-SLACK_NS));
+        let around = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to.plus_ns(SLACK_NS));
+        let lines = around.filter_map(|(_, v)| self.visits.get(*v as usize)).filter(|v| !other(v));
         lines.count() < last - first + 1
     }
 
@@ -111,21 +151,5 @@ impl World {
         let first = self.input_start.get(&input).map(|t| t.plus_ns(shifted));
         let last = self.input_end.get(&input).map(|t| t.plus_ns(shifted));
         first.is_some_and(|t| t <= at) && last.is_some_and(|t| t >= by) && !self.gapped_inputs.contains(&input)
-    }
-
-    /// Captures that hold other calls of the same client's record, so that they are on its path.
-    fn of_this_client(&self, c: HopCallId) -> Vec<u32> {
-        let Some(input) = self.visit_of(c).map(|v| v.input) else { return vec![] };
-        let mut found: FxHashSet<u32> = FxHashSet::default();
-        for joint in &self.calls {
-            if joint.client.and_then(|c| self.visit_of(c)).is_some_and(|v| v.input == input) {
-                found.extend(
-                    joint.hops.iter().filter_map(|h| self.visit_of(*h)).filter(|v| v.place.is_frame).map(|v| v.input),
-                );
-            }
-        }
-        let mut list: Vec<u32> = found.into_iter().collect();
-        list.sort_unstable();
-        list
     }
 }

@@ -20,25 +20,30 @@ pub struct Blame {
 /// `wrong` tells whether the reply was wrong at a hop (none: it is not known there).
 pub fn wrong_reply(world: &World, hops: &[HopCallId], wrong: impl Fn(HopCallId) -> Option<bool>) -> Blame {
     let states: Vec<Option<bool>> = hops.iter().map(|c| wrong(*c)).collect();
-    let last = states.iter().rposition(Option::is_some);
+    let last = states.iter().rposition(Option::is_some).and_then(|l| hops.get(l).copied());
+    eliminate(&states, behind_proxy(world, last))
+}
+
+/// The elimination itself: `states` tells for each vantage, the client's side first, whether the reply
+/// was wrong there (none: not known); `behind` whether the last one that knows lies behind every proxy.
+fn eliminate(states: &[Option<bool>], behind: bool) -> Blame {
     let mut blame = Blame::default();
-    let Some(last) = last else {
+    let Some(last) = states.iter().rposition(Option::is_some) else {
         blame.fault = vec![Hop::Server, Hop::Proxy];
         return blame;
     };
     if states.get(last) == Some(&Some(true)) {
         // Wrong where it is seen nearest to the server.
         blame.fault.push(Hop::Server);
-        if behind_proxy(world, hops.get(last).copied()) {
+        if behind {
             // Between this vantage and the server there is nothing that could have mixed it up.
-            let agree = states.iter().take(last).all(|s| *s != Some(false));
-            if agree {
+            if states.iter().take(last).all(|s| *s != Some(false)) {
                 blame.cleared.push(Hop::Proxy);
             }
         } else {
             blame.fault.push(Hop::Proxy);
         }
-        blame.shown = if hops.len() > 1 {
+        blame.shown = if states.len() > 1 {
             "front and back carry the same wrong reply".into()
         } else {
             "wrong on the wire".into()
@@ -60,4 +65,39 @@ pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
         return true;
     }
     world.visits.get(call.visit as usize).is_some_and(|v| v.forwarded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every combination of what the front and the back of a proxy can show.
+    #[test]
+    fn truth_table() {
+        use Hop::{Proxy, Server};
+        const WRONG: Option<bool> = Some(true);
+        const RIGHT: Option<bool> = Some(false);
+        const UNKNOWN: Option<bool> = None;
+        let table: &[(&[Option<bool>], bool, &[Hop], &[Hop])] = &[
+            // vantages, the last known one is behind every proxy, fault, cleared
+            (&[], false, &[Server, Proxy], &[]),
+            (&[UNKNOWN], false, &[Server, Proxy], &[]),
+            (&[UNKNOWN, UNKNOWN], true, &[Server, Proxy], &[]),
+            (&[WRONG], false, &[Server, Proxy], &[]),
+            (&[WRONG], true, &[Server], &[Proxy]),
+            (&[WRONG, UNKNOWN], false, &[Server, Proxy], &[]),
+            (&[UNKNOWN, WRONG], true, &[Server], &[Proxy]),
+            (&[WRONG, WRONG], true, &[Server], &[Proxy]),
+            (&[WRONG, WRONG], false, &[Server, Proxy], &[]),
+            (&[WRONG, RIGHT], true, &[Proxy], &[Server]),
+            (&[WRONG, RIGHT], false, &[Proxy], &[Server]),
+            (&[WRONG, WRONG, RIGHT], true, &[Proxy], &[Server]),
+            (&[WRONG, RIGHT, UNKNOWN], true, &[Proxy], &[Server]),
+            (&[WRONG, UNKNOWN, WRONG], true, &[Server], &[Proxy]),
+        ];
+        for (states, behind, fault, cleared) in table {
+            let blame = eliminate(states, *behind);
+            assert_eq!((&blame.fault[..], &blame.cleared[..]), (*fault, *cleared), "{states:?} behind {behind}");
+        }
+    }
 }

@@ -291,7 +291,12 @@ fn delay_unit(name: &str, schema: &Value) -> Option<&'static str> {
     }
     let name = name.to_ascii_lowercase();
     let is_delay = ["delay", "sleep", "wait", "duration", "pause", "latency"].iter().any(|w| name.contains(w));
-    let is_ms = name.ends_with("ms") || name.contains("milli") || name.contains("msec");
+    // `items` ends with "ms" too.
+    let is_ms = name == "ms"
+        || name.ends_with("_ms")
+        || name.ends_with("Ms")
+        || name.contains("milli")
+        || name.contains("msec");
     let is_seconds = matches!(name.as_str(), "seconds" | "secs" | "sec");
     match (is_delay, is_ms, is_seconds) {
         (_, true, _) if is_delay || name.len() <= 12 => Some(MILLISECONDS),
