@@ -71,6 +71,9 @@ pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
 mod tests {
     use super::*;
 
+    /// Vantages, whether the last known one is behind every proxy, fault, cleared.
+    type Row = (&'static [Option<bool>], bool, &'static [Hop], &'static [Hop]);
+
     /// Every combination of what the front and the back of a proxy can show.
     #[test]
     fn truth_table() {
@@ -78,8 +81,7 @@ mod tests {
         const WRONG: Option<bool> = Some(true);
         const RIGHT: Option<bool> = Some(false);
         const UNKNOWN: Option<bool> = None;
-        let table: &[(&[Option<bool>], bool, &[Hop], &[Hop])] = &[
-            // vantages, the last known one is behind every proxy, fault, cleared
+        let table: &[Row] = &[
             (&[], false, &[Server, Proxy], &[]),
             (&[UNKNOWN], false, &[Server, Proxy], &[]),
             (&[UNKNOWN, UNKNOWN], true, &[Server, Proxy], &[]),
