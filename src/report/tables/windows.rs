@@ -31,13 +31,14 @@ fn cells(view: &View<'_>, w: &Window) -> Vec<Cell> {
     vec![
         time(w.opened),
         session(view, w.stale_session.as_deref()),
-        match &w.new_session {
-            Some(id) => session(view, Some(id)),
-            None => Cell::short("never", "").tone(Tone::Bad),
+        match (&w.new_session, w.initialize) {
+            (Some(id), _) => session(view, Some(id)),
+            (None, Some(_)) => Cell::short("not named", ""),
+            (None, None) => Cell::short("never", "").tone(Tone::Bad),
         },
         Cell::optional(w.cause, |c| Cell::new(cause_name(c))),
-        match w.recovered.zip(w.opened) {
-            Some((recovered, opened)) => seconds(recovered.since(opened)),
+        match w.initialize.zip(w.opened) {
+            Some((initialize, opened)) => seconds(initialize.since(opened).max(0)),
             None => Cell::short("never", "").tone(Tone::Bad),
         },
         Cell::optional(w.next_call, |t| Cell::short(clock(t), t.to_string())),

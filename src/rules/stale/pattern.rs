@@ -153,7 +153,11 @@ fn line(x: &Visit, refused: bool, init: bool) -> SequenceLine {
         at: answered_at(x),
         what: format!("{} {}", x.method.as_deref().unwrap_or("?"), x.path().unwrap_or("?")),
         status: x.status,
-        note: x.comment.as_deref().map_or_else(|| note.to_owned(), |c| format!("{note}  {c}").trim().to_owned()),
+        note: match x.comment.as_deref() {
+            Some(comment) if comment.contains(note) => comment.to_owned(),
+            Some(comment) => format!("{note}: {comment}"),
+            None => note.to_owned(),
+        },
         evidence: format!("line {}", x.place.number),
     }
 }
