@@ -1,0 +1,138 @@
+//! Logs without captures: one clock over several logs, lines that are missing, and sequences that
+//! people write by hand.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use chrono::{Duration, NaiveDateTime};
+use crosswire::analyze::run;
+use crosswire::model::options::{AnalyzeOptions, ReadOptions};
+use crosswire::model::report::{Confidence, Report};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];
+
+fn fixture(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/05-stale-empty-success").join(file)
+}
+
+fn analyze(files: &[PathBuf]) -> Report {
+    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    let report = run(&names, &ReadOptions::default(), &AnalyzeOptions::default()).unwrap();
+    assert!(report.troubles.is_empty(), "{:?}", report.troubles);
+    report
+}
+
+/// Rule, victim and fault of every finding; stale session and number of lost calls of every window.
+fn said(report: &Report) -> BTreeSet<String> {
+    let name = |k| {
+        let call = report.calls.iter().find(|c| Some(c.key) == k);
+        call.map(|c| format!("{:?} {:?} {:?}", c.method, c.tool, c.id)).unwrap_or_default()
+    };
+    let findings = report.findings.iter().map(|f| format!("{} {} {:?}", f.rule, name(f.victim), f.fault));
+    let windows = report.windows.iter().map(|w| format!("{:?} {:?} {}", w.stale_session, w.cause, w.lost.len()));
+    findings.chain(windows).collect()
+}
+
+/// The text with every `2026-11-29T19:42:40` and every epoch of nginx moved.
+fn moved(text: &str, seconds: i64) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("2026-") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        match from.get(..19).and_then(|t| NaiveDateTime::parse_from_str(t, "%Y-%m-%dT%H:%M:%S").ok()) {
+            Some(t) => {
+                out.push_str(&(t + Duration::seconds(seconds)).format("%Y-%m-%dT%H:%M:%S").to_string());
+                rest = &from[19..];
+            }
+            None => {
+                out.push_str(&from[..5]);
+                rest = &from[5..];
+            }
+        }
+    }
+    out.push_str(rest);
+    let mut parts = out.split("\"msec\":\"");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (epoch, after) = part.split_once('.').unwrap();
+        whole.push_str(&format!("\"msec\":\"{}.{after}", epoch.parse::<i64>().unwrap() + seconds));
+    }
+    whole
+}
+
+#[test]
+fn a_clock_that_is_off_changes_nothing() {
+    let all: Vec<PathBuf> = FILES.iter().map(|f| fixture(f)).collect();
+    let truth = said(&analyze(&all));
+    assert!(truth.iter().any(|s| s.starts_with("orphaned/empty-success")), "{truth:?}");
+    let folder = tempfile::tempdir().unwrap();
+    for (n, file) in FILES.iter().enumerate() {
+        for seconds in [3, -3, 3600, -3600, 19_800] {
+            let path = folder.path().join(file);
+            std::fs::write(&path, moved(&std::fs::read_to_string(fixture(file)).unwrap(), seconds)).unwrap();
+            let mut files = all.clone();
+            files[n] = path;
+            assert_eq!(said(&analyze(&files)), truth, "{file} moved by {seconds} s");
+        }
+    }
+}
+
+#[test]
+fn lines_missing_from_one_log_accuse_nobody_for_sure() {
+    let all: Vec<PathBuf> = FILES.iter().map(|f| fixture(f)).collect();
+    let truth = said(&analyze(&all));
+    let text = std::fs::read_to_string(fixture(FILES[1])).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILES[1]);
+    for missing in 0..lines.len() {
+        let kept: Vec<&str> = lines.iter().enumerate().filter(|(i, _)| *i != missing).map(|(_, l)| *l).collect();
+        std::fs::write(&path, kept.join("\n")).unwrap();
+        let report = analyze(&[all[0].clone(), path.clone(), all[2].clone()]);
+        let new: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|f| f.rule.starts_with("orphaned/") && f.confidence > Confidence::Possible)
+            .filter(|f| !truth.iter().any(|t| t.starts_with(f.rule)))
+            .collect();
+        assert!(new.is_empty(), "without line {}: {new:?}", missing + 1);
+    }
+}
+
+/// The windows of a sequence as people paste it: when each was opened, and the silence after it.
+fn windows(text: &str) -> Vec<(String, Option<f64>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("issue.md");
+    std::fs::write(&path, text).unwrap();
+    let report = analyze(&[path]);
+    report.windows.iter().map(|w| (w.opened.unwrap().clock(), w.silence_s)).collect()
+}
+
+#[test]
+fn sequences_written_by_hand_give_their_windows() {
+    let first = "\
+# Calls vanish after a restart
+
+Seen on 2026-08-14, from the access log:
+
+```
+17:19:48  POST /mcp -> 200
+17:19:52  POST /mcp -> 404   stale session id
+17:19:52  POST /mcp -> 200   initialize
+17:19:53  POST /mcp -> 202   notifications/initialized
+17:19:53  POST /mcp -> 200   resources/list
+17:19:54  POST /mcp -> 200   tools/list
+17:30:58  POST /mcp -> 404   next cycle
+17:30:58  POST /mcp -> 200
+17:30:59  POST /mcp -> 202
+17:30:59  POST /mcp -> 200   x3
+```
+";
+    assert_eq!(windows(first), [("17:19:52".to_owned(), Some(664.0)), ("17:30:58".to_owned(), None)]);
+    let second = "The list came back empty:\n\n- 09:02:11  POST /mcp -> 404\n- 09:02:12  POST /mcp -> 200\n- 09:02:12  POST /mcp -> 202\n- 09:02:13  POST /mcp -> 200\n- 09:02:22  POST /mcp -> 200  the same call, works\n";
+    assert_eq!(windows(second), [("09:02:11".to_owned(), Some(9.0))]);
+    let clean = "```\n12:00:00  POST /mcp -> 200\n12:00:00  POST /mcp -> 202\n12:00:01  POST /mcp -> 200\n12:00:05  DELETE /mcp -> 404\n12:00:09  GET /mcp -> 405\n```\n";
+    assert_eq!(windows(clean), []);
+}
