@@ -42,6 +42,7 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     world.cover();
     let checked = rules::check(&world);
     let mut report = rows::report(&world, inputs, troubles, checked, options);
+    report.near = world.near_findings();
     report.summary.tls_connections = tls.connections;
     report.summary.tls_readable = tls.readable;
     Ok(report)

@@ -60,6 +60,7 @@ pub fn report(
         windows: checked.windows,
         findings: checked.findings,
         exchanges,
+        near: vec![],
         troubles,
     }
 }

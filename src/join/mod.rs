@@ -16,6 +16,7 @@ pub mod coverage;
 pub mod fate;
 pub mod groups;
 pub mod logs;
+mod near;
 pub mod schema;
 pub mod sightings;
 pub mod told;

@@ -1,5 +1,7 @@
 //! The rows of the report: what every output format renders, and nothing else.
 //!
+//! Longer than 500 lines: it is one table of fields, each with its meaning.
+//!
 //! Field names and meanings are the JSON report's (`crosswire.report/1`); its serialisation is
 //! `serde`'s of these types, so that what is documented here is what is written.
 
@@ -43,6 +45,9 @@ pub struct Report {
     /// HTTP exchanges, only filled for `timeline`.
     #[serde(skip)]
     pub exchanges: Vec<ExchangeRow>,
+    /// What gave reason to look and is no finding, and why; the text report says it with `-v`.
+    #[serde(skip)]
+    pub near: Vec<String>,
     /// Inputs that could not be read at all, each as a sentence that names the file, what was
     /// expected and what to do. Any entry makes the exit status 2.
     #[serde(skip_serializing_if = "Vec::is_empty")]

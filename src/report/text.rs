@@ -55,8 +55,24 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
         Some(Calls::None) | None => {}
     }
     findings(view, None, paper)?;
+    if options.verbose {
+        near(view, paper)?;
+    }
     paper.end()?;
     paper.flow(&verdict(view.report), 0, Style::Bold)
+}
+
+/// Why what looked like a finding is none.
+fn near(view: &View<'_>, paper: &mut Paper<'_>) -> io::Result<()> {
+    if view.report.near.is_empty() {
+        return Ok(());
+    }
+    paper.end()?;
+    paper.line("Not findings, and why", Style::Bold)?;
+    for line in &view.report.near {
+        paper.flow(&format!("  {}", clean_short(line, 400)), 4, Style::Plain)?;
+    }
+    Ok(())
 }
 
 fn table(table: &Table, view: &View<'_>, paper: &mut Paper<'_>) -> io::Result<()> {

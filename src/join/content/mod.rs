@@ -5,6 +5,7 @@
 //! counts as foreign only if a sign speaks for another call *and* one speaks against its own.
 
 mod learn;
+mod verdict;
 
 use super::answers::{Answers, HopCall, HopCallId, ReplyRef, rpc};
 use super::groups::{GroupId, Groups};
@@ -12,47 +13,12 @@ use super::schema::{Mismatch, Schemas};
 use crate::mcp::content::occurs;
 use crate::mcp::shape::{Plain, Shapes};
 use crate::mcp::visit::{Reply, Rpc, Visit};
-use crate::model::report::Confidence;
 use crate::model::time::Time;
 use learn::Habit;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// One reason to say whose a reply is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sign {
-    /// It holds an argument value that only the other call has.
-    EchoesOther(Arc<str>),
-    /// The tool echoes its arguments as a habit, and this reply holds none of its call's.
-    LacksOwnEcho,
-    /// It has the shape of the other call's tool.
-    ShapeOfOther,
-    /// It does not have the shape of its call's tool.
-    NotOwnShape,
-    /// It satisfies the output schema of the other call's tool.
-    SchemaOfOther,
-    /// It does not satisfy the output schema of its call's tool.
-    NotOwnSchema(String),
-    /// The other call has the same id and is left without a reply.
-    SameIdHangs,
-    /// The other call's reply holds this call's arguments in turn.
-    Mutual,
-}
-
-/// What the content of the reply that a call got says.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// The call it belongs to.
-    pub owner: HopCallId,
-    /// Why.
-    pub signs: Vec<Sign>,
-    /// How sure.
-    pub confidence: Confidence,
-    /// Owner and victim had the same id, and the owner got nothing.
-    pub collision: bool,
-    /// The owner is of another session or client.
-    pub other_group: bool,
-}
+pub use verdict::{Sign, Verdict};
+use verdict::{by_echo, confidence};
 
 /// What content says of all calls.
 #[derive(Default)]
@@ -63,7 +29,15 @@ pub struct Contents {
     pub mismatch: FxHashMap<HopCallId, Mismatch>,
     /// Calls whose own reply is confirmed by content.
     pub confirmed: rustc_hash::FxHashSet<HopCallId>,
+    /// Replies that hold something of another call's and are no finding.
+    pub near: Vec<Near>,
 }
+
+/// A call whose reply gave reason to look, the other call where there is one, and why it is no finding.
+pub type Near = (HopCallId, Option<HopCallId>, &'static str);
+
+/// Near-findings kept for `-v`.
+const NEAR: usize = 200;
 
 type ToolKey = (u32, Arc<str>);
 
@@ -76,6 +50,7 @@ struct Judge<'a> {
     habits: FxHashMap<ToolKey, Habit>,
     tool_lists: FxHashMap<u32, Vec<Arc<[u8]>>>,
     plain: Plain,
+    near: Vec<Near>,
 }
 
 /// Calls looked at on either side of one, at most.
@@ -94,6 +69,7 @@ pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &S
         habits: FxHashMap::default(),
         tool_lists: FxHashMap::default(),
         plain: Plain::default(),
+        near: vec![],
     };
     judge.learn();
     let mut out = Contents::default();
@@ -102,6 +78,12 @@ pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &S
         judge.group(group as GroupId, &mut out, &mut suspects);
     }
     judge.other_groups(&suspects, &mut out);
+    let owned = |c: &HopCallId| out.foreign.contains_key(c);
+    let odd = suspects.iter().map(|(c, _)| *c).filter(|c| !owned(c) && !out.mismatch.contains_key(c));
+    let why = "its reply does not look like its tool's other results, and no call in flight can be its owner";
+    judge.near.extend(odd.take(NEAR).map(|c| (c, None, why)));
+    judge.near.retain(|(c, _, _)| !owned(c));
+    out.near = judge.near;
     out
 }
 
@@ -344,6 +326,10 @@ impl Judge<'_> {
         // other was waiting with the same id when this call was made.
         let waiting = collision && self.until(candidate) >= call.asked;
         if against.is_empty() && !mutual && !waiting {
+            if self.near.len() < NEAR {
+                let why = "its reply holds a value that only the other call asked with, and nothing speaks against its own call";
+                self.near.push((c, Some(other), why));
+            }
             return None;
         }
         signs.extend(against.iter().cloned());
@@ -454,25 +440,4 @@ enum Judged {
     Likely(Verdict, Vec<Sign>),
     Suspect(Vec<Sign>),
     Unclear,
-}
-
-/// Across sessions many calls of a tool wait at once: only an argument tells them apart.
-fn by_echo(v: &Verdict) -> bool {
-    v.signs.iter().any(|s| matches!(s, Sign::EchoesOther(_)))
-}
-
-/// One sign is possible, two independent ones are probable; a unique echo with a sign against the
-/// reply's own call is certain.
-fn confidence(signs: &[Sign]) -> Confidence {
-    let echo = signs.iter().any(|s| matches!(s, Sign::EchoesOther(_)));
-    let against = signs.iter().any(|s| matches!(s, Sign::LacksOwnEcho | Sign::NotOwnShape | Sign::NotOwnSchema(_)));
-    let pair = signs.contains(&Sign::SameIdHangs) || signs.contains(&Sign::Mutual);
-    let kind = signs.iter().any(|s| matches!(s, Sign::ShapeOfOther | Sign::SchemaOfOther));
-    if echo && (against || signs.contains(&Sign::Mutual)) || pair && kind {
-        Confidence::Certain
-    } else if echo && pair || kind {
-        Confidence::Probable
-    } else {
-        Confidence::Possible
-    }
 }

@@ -1,0 +1,72 @@
+//! What gave reason to look and is no finding, and why: said with `-v`.
+
+use super::calls::{JointCall, World};
+use super::fate::Fate;
+use crate::model::record::ClientOutcome;
+
+/// Lines of one kind at most; how many more there are is said.
+const LINES: usize = 50;
+
+impl World {
+    /// Near-findings in words, each with the call it is about.
+    pub fn near_findings(&self) -> Vec<String> {
+        let mut out = vec![];
+        let content = self.contents.near.iter().filter_map(|(c, other, why)| {
+            let name = self.call_words(self.joint(*c)?);
+            let other = other.and_then(|o| self.joint(o)).map(|j| format!(" (the other: {})", self.call_words(j)));
+            Some(format!("{name}: no crossing: {why}{}", other.unwrap_or_default()))
+        });
+        capped(content.collect(), &mut out);
+        capped(self.calls.iter().filter_map(|j| self.no_orphan(j)).collect(), &mut out);
+        out
+    }
+
+    fn no_orphan(&self, joint: &JointCall) -> Option<String> {
+        let name = self.call_words(joint);
+        let Some(&front) = joint.hops.first() else {
+            let record = joint.client.filter(|c| !self.covered.contains_key(c))?;
+            let aborted = self.visit_of(record)?.client_outcome == Some(ClientOutcome::Aborted);
+            let why = if aborted {
+                "the client gave it up itself"
+            } else {
+                "no input covers its time and shows one request too few"
+            };
+            return joint
+                .lines
+                .is_empty()
+                .then(|| format!("{name}: seen by the client alone, not called never sent: {why}"));
+        };
+        let (call, visit) = (self.hop_call(front)?, self.visit_of(front)?);
+        if call.answer.is_some() || !visit.place.is_frame {
+            return None;
+        }
+        let why = match self.fate_at(front) {
+            Fate::Cancelled => "its caller cancelled it",
+            Fate::Unobserved if visit.one_direction => "only one direction of its connection was captured",
+            Fate::Unobserved if visit.request_gap || visit.response_gap => {
+                "bytes of its exchange are missing, a reply may have been in them"
+            }
+            Fate::Unobserved => "it was still open when the input ended, or may have been resumed unseen",
+            _ => return None,
+        };
+        Some(format!("{name}: no reply seen, not called an orphan: {why}"))
+    }
+
+    fn call_words(&self, joint: &JointCall) -> String {
+        let rpc = joint.hops.first().or(joint.client.as_ref()).and_then(|c| self.rpc_of(*c));
+        let name = rpc.and_then(|r| r.tool.as_deref().or(r.method.as_deref())).unwrap_or("call");
+        match rpc.and_then(|r| r.id.as_ref()) {
+            Some(id) => format!("{} {name} (id {id})", joint.key),
+            None => format!("{} {name}", joint.key),
+        }
+    }
+}
+
+fn capped(mut lines: Vec<String>, out: &mut Vec<String>) {
+    let more = lines.len().saturating_sub(LINES);
+    lines.truncate(LINES);
+    out.extend(lines);
+    if more > 0 {
+        out.push(format!("and {more} more of this kind"));
+    }
+}
