@@ -71,14 +71,12 @@ fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
     let sessions = of().any(|v| v.session.is_some() && v.vantage != Vantage::Client);
     let bodies = of().any(|v| v.replies.iter().any(|r| r.body.is_some()));
     match vantage {
-        Some(Vantage::Wire) => "requests, replies and how streams ended; not what the client made of them".into(),
-        Some(Vantage::Client) if bodies => {
-            "calls as the client made and saw them, with results; not what was sent".into()
-        }
-        Some(Vantage::Client) => "calls as the client made and saw them, without results; not what was sent".into(),
-        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() => "events and restarts; no requests".into(),
-        Some(_) if sessions => "requests with status and session id; no bodies, so no crossings".into(),
-        Some(_) => "requests with status; no session ids and no bodies, so no crossings".into(),
+        Some(Vantage::Wire) => "bodies and stream ends".into(),
+        Some(Vantage::Client) if bodies => "the client's calls, results".into(),
+        Some(Vantage::Client) => "the client's calls, no results".into(),
+        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() => "events, no requests".into(),
+        Some(_) if sessions => "status, session; no bodies".into(),
+        Some(_) => "status; no session, no bodies".into(),
         None => String::new(),
     }
 }
