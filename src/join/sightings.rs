@@ -6,7 +6,7 @@ use crate::mcp::jsonrpc::{self, Kind, Payload};
 use crate::mcp::tracker::{client_rpc, sha256};
 use crate::mcp::visit::{Reply, Rpc, RpcKind, Tool, Visit};
 use crate::mcp::{Tracked, scan};
-use crate::model::exchange::{BodyKind, End, Mark};
+use crate::model::exchange::{End, Mark};
 use crate::model::id::RpcId;
 use crate::model::place::{Place, Vantage};
 use crate::model::record::{AccessRecord, ClientCall, ClientOutcome, LoggedMessage, When};
@@ -19,57 +19,9 @@ const LOG_EXCHANGES: u64 = 1 << 48;
 
 /// A visit about which nothing is known yet.
 fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
-    Visit {
-        exchange: LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number,
-        input: place.input,
-        vantage,
-        first: None,
-        place,
-        at,
-        asked: at.at,
-        stream: None,
-        h2_stream: None,
-        server: None,
-        peer: None,
-        port: None,
-        user_agent: None,
-        method: None,
-        target: None,
-        host: None,
-        session: None,
-        given: None,
-        revision: None,
-        last_event_id: None,
-        request_id: None,
-        status: None,
-        head: None,
-        kind: BodyKind::Other,
-        bytes: None,
-        rpc: vec![],
-        replies: vec![],
-        asks: vec![],
-        legacy_stream: false,
-        error_text: None,
-        resumable: vec![],
-        end: None,
-        ended: None,
-        ended_by: None,
-        client_closed: None,
-        request_gap: true,
-        // A log shows no bodies: nothing may be concluded from a reply that it does not show.
-        response_gap: true,
-        one_direction: false,
-        has_request: true,
-        midstream: false,
-        termination: None,
-        duration_ns: None,
-        comment: None,
-        handshake: None,
-        forwarded: false,
-        tools: vec![],
-        heads: None,
-        client_outcome: None,
-    }
+    let exchange = LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number;
+    // A log shows no bodies: nothing may be concluded from a reply that it does not show.
+    Visit { request_gap: true, response_gap: true, ..Visit::new(exchange, place, vantage, at) }
 }
 
 /// A request of which only HTTP is known.

@@ -230,6 +230,61 @@ pub struct Tool {
 }
 
 impl Visit {
+    /// A visit about which no more is known than where it stands and when; everything else is
+    /// "not seen", and no bytes are missing.
+    pub fn new(exchange: ExchangeId, place: Place, vantage: Vantage, at: When) -> Visit {
+        Visit {
+            exchange,
+            input: place.input,
+            vantage,
+            first: None,
+            place,
+            at,
+            asked: at.at,
+            stream: None,
+            h2_stream: None,
+            server: None,
+            peer: None,
+            port: None,
+            user_agent: None,
+            method: None,
+            target: None,
+            host: None,
+            session: None,
+            given: None,
+            revision: None,
+            last_event_id: None,
+            request_id: None,
+            status: None,
+            head: None,
+            kind: BodyKind::Other,
+            bytes: None,
+            rpc: vec![],
+            replies: vec![],
+            asks: vec![],
+            legacy_stream: false,
+            error_text: None,
+            resumable: vec![],
+            end: None,
+            ended: None,
+            ended_by: None,
+            client_closed: None,
+            request_gap: false,
+            response_gap: false,
+            one_direction: false,
+            has_request: true,
+            midstream: false,
+            termination: None,
+            duration_ns: None,
+            comment: None,
+            handshake: None,
+            forwarded: false,
+            client_outcome: None,
+            tools: vec![],
+            heads: None,
+        }
+    }
+
     /// Requests that expect a reply.
     pub fn requests(&self) -> impl Iterator<Item = &Rpc> {
         self.rpc.iter().filter(|r| r.kind == RpcKind::Request)

@@ -57,6 +57,16 @@ fn eliminate(states: &[Option<bool>], behind: bool) -> Blame {
     blame
 }
 
+/// Blames for what came out of the server's side as seen at the last of `hops`: the server alone where
+/// nothing can stand between, else the proxy too.
+pub fn server_side(world: &World, hops: &[HopCallId]) -> Blame {
+    if behind_proxy(world, hops.last().copied()) {
+        Blame { fault: vec![Hop::Server], cleared: vec![Hop::Proxy], shown: String::new() }
+    } else {
+        Blame { fault: vec![Hop::Server, Hop::Proxy], ..Blame::default() }
+    }
+}
+
 /// Is the vantage of this call known to lie behind every proxy: it was joined to a hop in front of
 /// it, or the requests there carry a proxy's marks?
 pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {

@@ -6,7 +6,7 @@ use crate::model::report::Confidence;
 use crate::rules::Rule;
 use crate::rules::batch::batch;
 use crate::rules::claim::{Claim, Claims, at_reply, at_request, call_name};
-use crate::rules::fault::behind_proxy;
+use crate::rules::fault::server_side;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -47,12 +47,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         evidence.extend(world.visit_of(owner).map(|x| at_request(x, format!("request of {other}"))));
         evidence.extend(o.answer.and_then(|a| at_reply(world, a.at, format!("reply of {other}"))));
         evidence.extend(at_reply(world, reply, format!("{what} again, on {place}")));
-        let back = world.joint(victim).and_then(|j| j.hops.last().copied());
-        let direct = behind_proxy(world, back);
+        let blame = server_side(world, world.joint(victim).map_or(&[], |j| &j.hops));
         claims.claim(Claim {
             confidence: if equal { Confidence::Certain } else { Confidence::Possible },
-            fault: if direct { vec![Hop::Server] } else { vec![Hop::Server, Hop::Proxy] },
-            cleared: if direct { vec![Hop::Proxy] } else { vec![] },
+            fault: blame.fault,
+            cleared: blame.cleared,
             session: world.session_of(owner),
             at: Some(o.asked),
             until: world.reply(reply).map(|(_, r)| r.last.at),

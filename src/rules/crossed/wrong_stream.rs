@@ -5,7 +5,7 @@ use crate::model::place::Hop;
 use crate::rules::Rule;
 use crate::rules::batch::batch;
 use crate::rules::claim::{Claim, Claims, at_reply, at_request, call_name};
-use crate::rules::fault::behind_proxy;
+use crate::rules::fault::server_side;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -54,11 +54,10 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             evidence.extend(world.visit_of(victim).map(|x| at_request(x, format!("request of {own}"))));
         }
         evidence.extend(at_reply(world, reply, format!("reply of {other} on {where_}")));
-        let back = world.joint(victim).and_then(|j| j.hops.last().copied());
-        let direct = behind_proxy(world, back);
+        let blame = server_side(world, world.joint(victim).map_or(&[], |j| &j.hops));
         claims.claim(Claim {
-            fault: if direct { vec![Hop::Server] } else { vec![Hop::Server, Hop::Proxy] },
-            cleared: if direct { vec![Hop::Proxy] } else { vec![] },
+            fault: blame.fault,
+            cleared: blame.cleared,
             session: world.session_of(owner),
             at: Some(o.asked),
             until: world.reply(reply).map(|(_, r)| r.last.at),

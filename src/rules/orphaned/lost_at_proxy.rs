@@ -73,14 +73,7 @@ fn request_lost(world: &World, front: crate::join::answers::HopCallId) -> bool {
     let Ok(i) = list.binary_search(&front) else { return false };
     let before = list.get(..i).unwrap_or_default().iter().rev().take(8).any(seen_behind);
     let after = list.get(i + 1..).unwrap_or_default().iter().take(8).any(seen_behind);
-    before && after && !world.visits.iter().any(|v| depth_of(world, v) > 0 && (v.response_gap || v.request_gap))
-}
-
-fn depth_of(world: &World, visit: &crate::mcp::Visit) -> u32 {
-    let hop = world
-        .groups
-        .servers
-        .iter()
-        .position(|s| visit.server.is_some_and(|a| *s == crate::join::groups::HopKey::Server(a)));
-    hop.and_then(|h| world.chains.depth.get(h)).copied().unwrap_or(0)
+    before
+        && after
+        && !world.visits.iter().zip(&world.hop_of).any(|(v, hop)| (v.response_gap || v.request_gap) && depth(*hop) > 0)
 }

@@ -7,7 +7,7 @@ use crate::model::exchange::Peer;
 use crate::model::place::Hop;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, call_name};
-use crate::rules::fault::behind_proxy;
+use crate::rules::fault::server_side;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -33,12 +33,8 @@ What to do: look at the cited frames for the id; where it was in flight twice, s
 fn check(world: &World, claims: &mut Claims<'_>) {
     for orphan in orphans(world, claims) {
         let Some(c) = claim(world, &orphan, how(&orphan)) else { continue };
-        let direct = behind_proxy(world, orphan.joint.hops.last().copied());
-        let mut fault = vec![Hop::Server];
-        if !direct {
-            fault.push(Hop::Proxy);
-        }
-        let mut c = Claim { fault, cleared: if direct { vec![Hop::Proxy] } else { vec![] }, ..c };
+        let blame = server_side(world, &orphan.joint.hops);
+        let mut c = Claim { fault: blame.fault, cleared: blame.cleared, ..c };
         if let Some(other) = orphan.partner.and_then(|p| world.hop_call(p).map(|x| (p, x))) {
             c.fault.push(Hop::Client);
             c.others.extend(world.key(other.0));
