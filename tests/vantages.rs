@@ -79,6 +79,34 @@ fn a_clock_that_is_off_changes_nothing() {
     }
 }
 
+/// A little-endian pcap with every packet's time moved.
+fn capture_moved(bytes: &[u8], seconds: i64) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let word = |b: &[u8], at: usize| u32::from_le_bytes(b[at..at + 4].try_into().unwrap());
+    let mut at = 24;
+    while at < out.len() {
+        let time = (i64::from(word(&out, at)) + seconds) as u32;
+        out[at..at + 4].copy_from_slice(&time.to_le_bytes());
+        at += 16 + word(&out, at + 8) as usize;
+    }
+    out
+}
+
+#[test]
+fn two_captures_on_two_clocks_are_one_timeline() {
+    let collision = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/02-crossed-id-collision");
+    let (back, front) = (collision.join("backend.pcap"), collision.join("front.pcap"));
+    let truth = said(&analyze(&[back.clone(), front.clone()]));
+    assert!(truth.iter().any(|s| s.starts_with("crossed/id-collision")), "{truth:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let moved = folder.path().join("front.pcap");
+    for seconds in [3, -3, 3600, -3600] {
+        std::fs::write(&moved, capture_moved(&std::fs::read(&front).unwrap(), seconds)).unwrap();
+        let report = analyze(&[back.clone(), moved.clone()]);
+        assert_eq!((said(&report), report.calls.len()), (truth.clone(), 12), "front moved by {seconds} s");
+    }
+}
+
 #[test]
 fn lines_missing_from_one_log_accuse_nobody_for_sure() {
     let all: Vec<PathBuf> = FILES.iter().map(|f| fixture(f)).collect();

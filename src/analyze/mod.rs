@@ -24,8 +24,11 @@ pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> a
     read::read(sources, read, options, &mut gathered);
     let read::Gathered { inputs, tracked, records, troubles, tls } = gathered;
     let mut world = World::new(tracked, records, read);
-    world.input_start = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.first?))).collect();
-    world.input_end = inputs.iter().enumerate().filter_map(|(i, x)| Some((i as u32, x.last?))).collect();
+    for (input, info) in (0u32..).zip(&inputs) {
+        let shift = world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.ns);
+        world.input_start.extend(info.first.map(|t| (input, t.plus_ns(shift))));
+        world.input_end.extend(info.last.map(|t| (input, t.plus_ns(shift))));
+    }
     let has =
         |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);
     for (i, x) in inputs.iter().enumerate() {

@@ -110,16 +110,6 @@ fn sides(world: &World, inputs: &mut [InputInfo]) {
             };
         }
     }
-    // The first capture is the reference clock; the others are aligned to it by exact keys.
-    let captures: Vec<u32> = (0..inputs.len() as u32)
-        .filter(|i| world.visits.iter().any(|v| v.input == *i && v.vantage == Vantage::Wire))
-        .collect();
-    for (input, offset) in crate::join::chain::capture_offsets(&world.visits, &captures) {
-        if let (Some(info), Some((offset, error))) = (inputs.get_mut(input as usize), offset) {
-            info.clock_offset_ms = Some(ms(offset));
-            info.clock_error_ms = Some(ms(error));
-        }
-    }
     for (input, offset) in &world.logs.offsets {
         if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
             info.clock_offset_ms = Some(ms(o.ns));

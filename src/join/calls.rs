@@ -110,7 +110,9 @@ pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
 impl World {
     /// Joins what the exchanges left.
     pub fn new(mut tracked: Tracked, records: Vec<Record>, options: &ReadOptions) -> World {
-        let logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
+        let captures = logs::align_captures(&mut tracked.visits);
+        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
+        logs.offsets.extend(captures);
         let mut visits = tracked.visits;
         let mut order: Vec<u32> = (0..visits.len() as u32).collect();
         order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));

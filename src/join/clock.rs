@@ -181,6 +181,9 @@ pub fn shift(v: &mut Visit, ns: i64) {
     for mark in [&mut v.head, &mut v.ended, &mut v.client_closed].into_iter().flatten() {
         mark.at = mark.at.plus_ns(ns);
     }
+    for ask in &mut v.asks {
+        ask.last.at = ask.last.at.plus_ns(ns);
+    }
     for r in &mut v.replies {
         r.first.at = r.first.at.plus_ns(ns);
         r.last.at = r.last.at.plus_ns(ns);

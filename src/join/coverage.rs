@@ -147,9 +147,7 @@ impl World {
     }
 
     fn spans(&self, input: u32, at: Time, by: Time) -> bool {
-        let shifted = self.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.ns);
-        let first = self.input_start.get(&input).map(|t| t.plus_ns(shifted));
-        let last = self.input_end.get(&input).map(|t| t.plus_ns(shifted));
-        first.is_some_and(|t| t <= at) && last.is_some_and(|t| t >= by) && !self.gapped_inputs.contains(&input)
+        let (first, last) = (self.input_start.get(&input), self.input_end.get(&input));
+        first.is_some_and(|t| *t <= at) && last.is_some_and(|t| *t >= by) && !self.gapped_inputs.contains(&input)
     }
 }

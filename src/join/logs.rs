@@ -26,6 +26,25 @@ pub struct Logs {
 /// An offset below this is taken for none: it is within what response times explain, ns.
 const NOTHING_NS: i64 = 400_000_000;
 
+/// Puts all captures on the clock of the first, by exchanges that both sides of a proxy saw.
+pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>> {
+    let mut captures: Vec<InputId> = visits.iter().filter(|v| v.vantage == Vantage::Wire).map(|v| v.input).collect();
+    captures.sort_unstable();
+    captures.dedup();
+    let found = super::chain::capture_offsets(visits, &captures);
+    for v in visits.iter_mut() {
+        if let Some(Some((ns, error))) = found.get(&v.input)
+            && ns.abs() > error + SAME_CLOCK_NS
+        {
+            clock::shift(v, *ns);
+        }
+    }
+    found.into_iter().map(|(i, o)| (i, o.map(|(ns, error_ns)| Offset { ns, error_ns }))).collect()
+}
+
+/// Captures that differ by less have one clock: the rest is the way between their vantages, ns.
+const SAME_CLOCK_NS: i64 = 2_000_000;
+
 /// Turns records into visits beside those of `tracked`, aligned.
 pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>) -> Logs {
     let (mut access, mut events, mut calls, mut messages) = (vec![], vec![], vec![], vec![]);
