@@ -3,8 +3,11 @@
 //! A word is a run of letters and digits. Letters become letters (keeping case), digits become
 //! digits, hexadecimal words stay hexadecimal. For one key the mapping is one to one within a
 //! kind, so what is equal stays equal and what differs keeps differing; without the key it
-//! cannot be undone. It is an alternating Feistel network over the characters, as NIST SP
-//! 800-38G's FF1 is, with HMAC-SHA256 (RFC 2104) as its round function.
+//! cannot be undone. The order of the words of a kind comes from an alternating Feistel network
+//! over the characters, as NIST SP 800-38G's FF1 is, with HMAC-SHA256 (RFC 2104) as its round
+//! function; a word becomes the one that follows it in that order. All words of a kind are so on
+//! one ring, and none stays itself, as one in a few hundred short words would under the network
+//! alone.
 
 use hmac::{Hmac, Mac};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ROUNDS: u8 = 10;
 /// Hexadecimal words of at least this length are a kind of their own, characters.
 const HEX_CHARS: usize = 8;
-/// Steps along a cycle before a word is taken as it is.
+/// Steps along the ring before a word is taken as it is.
 const WALK: usize = 256;
 
 /// The secret that decides which pseudonym a word gets, 32 bytes. It never enters a bundle.
@@ -116,7 +119,7 @@ impl Pseudonyms {
             let count = word.chars().count();
             let stream = self.key.prf(&[b"other", word.as_bytes(), &attempt.to_be_bytes()], count * 4);
             new = word.chars().zip(stream.chunks_exact(4)).map(|(c, s)| like(c, number(s))).collect();
-            if !is_kept(&new) && self.taken.insert(new.clone()) {
+            if new != word && !is_kept(&new) && self.taken.insert(new.clone()) {
                 break;
             }
         }
@@ -204,7 +207,7 @@ fn ascii(key: &Key, word: &str, is_kept: &dyn Fn(&str) -> bool) -> String {
     let has_upper = word.bytes().any(|b| b.is_ascii_uppercase());
     let mut now = lower;
     let mut new = String::new();
-    // Walking the cycle until the kind fits keeps the mapping one to one within the kind.
+    // Walking the ring until the kind fits keeps the mapping one to one within the kind.
     for _ in 0..WALK {
         step(key, hex, &mut now);
         let cased: Vec<u8> = if hex {
@@ -222,7 +225,7 @@ fn ascii(key: &Key, word: &str, is_kept: &dyn Fn(&str) -> bool) -> String {
     new
 }
 
-/// One application of the permutation to a word in lower case.
+/// From a word in lower case to the one that follows it on the ring of its kind.
 fn step(key: &Key, hex: bool, word: &mut [u8]) {
     // A word that does not begin with 0 keeps that, so that numbers stay numbers.
     let digits = !hex && word.iter().all(u8::is_ascii_digit);
@@ -237,7 +240,7 @@ fn step(key: &Key, hex: bool, word: &mut [u8]) {
         }
     };
     let (mut symbols, radix): (Vec<u32>, Vec<u32>) = word.iter().enumerate().map(|(i, b)| alphabet(i, *b)).unzip();
-    permute(key, &symbols_bytes(&radix), &mut symbols, &radix);
+    follow(key, &mut symbols, &radix);
     for (i, b) in word.iter_mut().enumerate() {
         let value = symbols.get(i).copied().unwrap_or(0) as u8;
         *b = match (alphabet(i, *b).1, *b) {
@@ -254,16 +257,49 @@ fn symbols_bytes(symbols: &[u32]) -> Vec<u8> {
     symbols.iter().map(|s| *s as u8).collect()
 }
 
-fn permute(key: &Key, kind: &[u8], symbols: &mut [u32], radix: &[u32]) {
+/// To the word after this one, in the order that the key gives the words of this kind.
+fn follow(key: &Key, symbols: &mut [u32], radix: &[u32]) {
+    let kind = symbols_bytes(radix);
+    // The network turns the only character that can change by an amount that no other character
+    // decides, which would give an order that everybody knows.
+    let mut free = symbols.iter_mut().zip(radix).filter(|(_, radix)| **radix > 1);
+    if let (Some((symbol, radix)), None) = (free.next(), free.next()) {
+        let mut order: Vec<(Vec<u8>, u32)> =
+            (0..*radix).map(|s| (key.prf(&[b"symbol", &kind, &[s as u8]], 32), s)).collect();
+        order.sort_unstable();
+        let after = order.iter().cycle().skip_while(|(_, s)| s != &*symbol).nth(1);
+        *symbol = after.map_or(*symbol, |(_, s)| *s);
+        return;
+    }
+    permute(key, &kind, symbols, radix, Way::There);
+    for (symbol, radix) in symbols.iter_mut().zip(radix).rev() {
+        *symbol = (*symbol + 1) % radix;
+        if *symbol != 0 {
+            break;
+        }
+    }
+    permute(key, &kind, symbols, radix, Way::Back);
+}
+
+/// Through the network or back through it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    There,
+    Back,
+}
+
+fn permute(key: &Key, kind: &[u8], symbols: &mut [u32], radix: &[u32], way: Way) {
     let half = symbols.len() / 2;
     let (left_radix, right_radix) = radix.split_at(half);
     let (left, right) = symbols.split_at_mut(half);
-    for round in 0..ROUNDS {
+    for i in 0..ROUNDS {
+        let round = if way == Way::There { i } else { ROUNDS - 1 - i };
         let (changed, by, radix) =
             if round % 2 == 0 { (&mut *right, &*left, right_radix) } else { (&mut *left, &*right, left_radix) };
         let stream = key.prf(&[b"word", kind, &[round], &symbols_bytes(by)], changed.len() * 4);
         for ((symbol, radix), s) in changed.iter_mut().zip(radix).zip(stream.chunks_exact(4)) {
-            *symbol = (*symbol + number(s) % radix) % radix;
+            let turn = number(s) % radix;
+            *symbol = (*symbol + if way == Way::There { turn } else { radix - turn }) % radix;
         }
     }
 }
@@ -335,6 +371,30 @@ mod tests {
             let new = p.word(&n.to_string(), &|_| false);
             assert!(!new.starts_with('0') && seen.insert(new));
         }
+    }
+
+    #[test]
+    fn no_short_word_stays_itself_whatever_the_key() {
+        for byte in 0..4 {
+            let mut p = Pseudonyms::new(Key([byte; 32]));
+            let words = ["a", "A", "7", "aa", "07", "12", "a1", "1a", "ß1", "aß"];
+            let more = (b'a'..=b'z').flat_map(|a| (b'a'..=b'z').map(move |b| format!("{}{}", a as char, b as char)));
+            let numbers = (1..1000).map(|n| n.to_string());
+            for word in words.into_iter().map(str::to_owned).chain(more).chain(numbers) {
+                let new = p.word(&word, &|w| w == "id");
+                assert!(word == "id" || (new != word && new != "id"), "{word} became {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_of_one_character_go_where_the_key_says() {
+        let under = |byte: u8| {
+            let mut p = Pseudonyms::new(Key([byte; 32]));
+            (b'a'..=b'z').map(|b| p.word(&char::from(b).to_string(), &|_| false)).collect::<Vec<_>>()
+        };
+        assert_eq!(under(1).iter().collect::<FxHashSet<_>>().len(), 26);
+        assert_ne!(under(1), under(2));
     }
 
     #[test]
