@@ -3,7 +3,7 @@
 mod read;
 mod rows;
 
-use crate::input::{bundle, expand};
+use crate::input::{Source, bundle, expand};
 use crate::join::World;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::problem::ProblemKind;
@@ -19,8 +19,20 @@ use crate::rules;
 pub fn run(inputs: &[String], read: &ReadOptions, options: &AnalyzeOptions) -> anyhow::Result<Report> {
     let read = &bundle::options(inputs, read);
     let (sources, errors) = expand(inputs);
-    let mut gathered = read::Gathered::default();
-    gathered.troubles.extend(errors.iter().map(ToString::to_string));
+    run_sources(sources, errors.iter().map(ToString::to_string).collect(), read, options)
+}
+
+/// Reads `sources` and reports; `troubles` are those that were met on the way to them.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sources(
+    sources: Vec<Source>,
+    troubles: Vec<String>,
+    read: &ReadOptions,
+    options: &AnalyzeOptions,
+) -> anyhow::Result<Report> {
+    let mut gathered = read::Gathered { troubles, ..read::Gathered::default() };
     read::read(sources, read, options, &mut gathered);
     let read::Gathered { inputs, tracked, records, troubles, tls } = gathered;
     let mut world = World::new(tracked, records, read);

@@ -18,6 +18,7 @@ use crate::report::view::View;
 use crate::report::{self, RenderOptions};
 use anyhow::{Context, bail};
 use regex::bytes::Regex;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What a bundle is to be.
@@ -258,14 +259,13 @@ impl Maker<'_> {
     fn originals(&self, redactor: &mut Redactor) -> anyhow::Result<Vec<manifest::Input>> {
         let mut all = vec![];
         for (f, info) in self.found.iter().zip(&self.report.inputs) {
-            let (bytes, sha256) = match (&f.source.packed, &f.source.path) {
-                (Some(packed), _) => {
-                    let bytes = packed.bytes().into_inner();
-                    (bytes.len() as u64, sha256(&bytes))
-                }
-                (None, Some(path)) => hash_file(path).with_context(|| format!("{}: cannot be read", info.name))?,
+            let opened = match (&f.source.packed, &f.source.path) {
+                (Some(packed), _) => packed.opener.open(),
+                (None, Some(path)) => std::fs::File::open(path).map(|f| Box::new(f) as Box<dyn Read + Send>),
                 (None, None) => continue,
             };
+            let hashed = opened.and_then(|mut bytes| hash(&mut bytes));
+            let (bytes, sha256) = hashed.with_context(|| format!("{}: cannot be read", info.name))?;
             let (name, format) = (base_name(&info.name, redactor), info.format.clone());
             all.push(manifest::Input { name, format, bytes, sha256, records: info.records });
         }
@@ -280,10 +280,10 @@ struct Trial {
     manifest: Manifest,
 }
 
-fn hash_file(path: &Path) -> std::io::Result<(u64, String)> {
+fn hash(from: &mut dyn Read) -> std::io::Result<(u64, String)> {
     use sha2::Digest;
     let mut digest = sha2::Sha256::new();
-    let bytes = std::io::copy(&mut std::fs::File::open(path)?, &mut digest)?;
+    let bytes = std::io::copy(from, &mut digest)?;
     Ok((bytes, super::hex(&digest.finalize())))
 }
 

@@ -2,6 +2,7 @@
 //! read. `evidence` writes and verifies them.
 
 use super::open::{InputError, Source};
+use super::packed::{Opener, Packed};
 use super::zip::{MAGIC, Zip, ZipError};
 use crate::model::limits::BUNDLE_MEMBER_BYTES;
 use crate::model::options::ReadOptions;
@@ -69,18 +70,7 @@ struct Manifest {
     reading: Reading,
 }
 
-/// A member of a bundle as a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
-    /// Its name there.
-    pub member: String,
-    /// See [`Evidence::modified_ns`].
-    pub modified_ns: Option<i64>,
-    bundle: Arc<Bytes>,
-}
-
-#[derive(PartialEq, Eq)]
-struct Bytes(Vec<u8>);
+struct Bytes(Arc<[u8]>);
 
 impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -88,10 +78,9 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-impl Packed {
-    /// Its bytes.
-    pub fn bytes(&self) -> std::io::Cursor<Vec<u8>> {
-        std::io::Cursor::new(self.bundle.0.clone())
+impl Opener for Bytes {
+    fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(std::io::Cursor::new(self.0.clone())))
     }
 }
 
@@ -119,7 +108,7 @@ pub fn sources(name: &str) -> Option<Result<Vec<Source>, InputError>> {
             let packed = Packed {
                 member: evidence.name.clone(),
                 modified_ns: evidence.modified_ns,
-                bundle: Arc::new(Bytes(bytes)),
+                opener: Arc::new(Bytes(bytes.into())),
             };
             all.push(Source {
                 name: full(name, &evidence.name),

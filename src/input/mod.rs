@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod capture;
 pub mod client;
 pub mod log;
+pub mod packed;
 pub mod recorded;
 pub mod zip;
 

@@ -81,14 +81,15 @@ pub struct Source {
     pub path: Option<PathBuf>,
     /// It was found in a directory: one of no known format is no input, and no trouble.
     pub found: bool,
-    /// It is a member of the evidence bundle at `path`.
-    pub packed: Option<super::bundle::Packed>,
+    /// It is a member of something, such as the evidence bundle at `path`.
+    pub packed: Option<super::packed::Packed>,
 }
 
 impl Source {
     /// Can it be opened more than once? Pipes and standard input cannot.
     pub fn can_reopen(&self) -> bool {
-        self.path.as_ref().is_some_and(|path| std::fs::metadata(path).is_ok_and(|meta| meta.is_file()))
+        self.packed.is_some()
+            || self.path.as_ref().is_some_and(|path| std::fs::metadata(path).is_ok_and(|meta| meta.is_file()))
     }
 
     /// Opens it, undoes its compression, and reads as much as is needed to tell its format.
@@ -97,12 +98,13 @@ impl Source {
     /// [`InputError::Missing`] and [`InputError::Unreadable`]. A failure after the first bytes is
     /// a problem of the input, see [`OpenInput::problems`].
     pub fn open(&self) -> Result<OpenInput, InputError> {
+        if let Some(packed) = &self.packed {
+            let bytes = packed.opener.open().map_err(|e| InputError::of(&self.name, e))?;
+            return Ok(OpenInput::new(self.name.clone(), bytes, packed.modified_ns));
+        }
         let Some(path) = &self.path else {
             return Ok(OpenInput::new(self.name.clone(), Box::new(std::io::stdin()), None));
         };
-        if let Some(packed) = &self.packed {
-            return Ok(OpenInput::new(self.name.clone(), Box::new(packed.bytes()), packed.modified_ns));
-        }
         let opened = File::open(path).and_then(|file| file.metadata().map(|meta| (file, meta)));
         let (file, meta) = opened.map_err(|e| InputError::of(&self.name, e))?;
         if meta.is_dir() {

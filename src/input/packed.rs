@@ -1,0 +1,32 @@
+//! Inputs that are no files of their own: members of archives and bundles, several files read as one.
+
+use std::fmt::Debug;
+use std::io::{Read, Result};
+use std::sync::Arc;
+
+/// How the bytes of an input are reached that has no file of its own.
+pub trait Opener: Debug + Send + Sync {
+    /// Its bytes from the beginning, still compressed where they are; each call begins anew.
+    ///
+    /// # Errors
+    /// Where what holds it cannot be read.
+    fn open(&self) -> Result<Box<dyn Read + Send>>;
+}
+
+/// An input inside something else.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// Its name there.
+    pub member: String,
+    /// Last modification, ns since the epoch, for years that are not in it.
+    pub modified_ns: Option<i64>,
+    /// How it is reached.
+    pub opener: Arc<dyn Opener>,
+}
+
+impl PartialEq for Packed {
+    fn eq(&self, other: &Packed) -> bool {
+        self.member == other.member && Arc::ptr_eq(&self.opener, &other.opener)
+    }
+}
+impl Eq for Packed {}
