@@ -164,3 +164,79 @@ Seen on 2026-08-14, from the access log:
     let clean = "```\n12:00:00  POST /mcp -> 200\n12:00:00  POST /mcp -> 202\n12:00:01  POST /mcp -> 200\n12:00:05  DELETE /mcp -> 404\n12:00:09  GET /mcp -> 405\n```\n";
     assert_eq!(windows(clean), []);
 }
+
+/// A client's record of 40 calls in 40 minutes, and the access log of the proxy; the client's clock is
+/// `off_s` ahead and runs `ppm` fast.
+fn forty_calls(folder: &Path, off_s: f64, ppm: f64) -> [PathBuf; 2] {
+    let epoch = 1_795_981_361.0;
+    let stamp = |t: f64| {
+        let t = chrono::DateTime::from_timestamp_micros((t * 1e6) as i64).unwrap();
+        t.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+    };
+    let (mut record, mut access) = (String::new(), String::new());
+    for n in 0..40u32 {
+        let asked = f64::from(n) * 60.0 + f64::from(n * n % 17);
+        let own = |t: f64| stamp(epoch + t + off_s + t * ppm / 1e6);
+        record += &format!(
+            "{{\"at\":\"{}\",\"ended\":\"{}\",\"tool\":\"search\",\"id\":{n},\"session\":\"f4d7795fb7194aa6\",\"outcome\":\"ok\"}}\n",
+            own(asked),
+            own(asked + 0.2)
+        );
+        access += &format!(
+            "{{\"msec\":\"{:.3}\",\"remote_addr\":\"10.0.0.7\",\"method\":\"POST\",\"uri\":\"/mcp\",\"status\":\"200\",\"request_time\":\"0.190\",\"mcp_session_id\":\"f4d7795fb7194aa6\"}}\n",
+            epoch + asked + 0.195
+        );
+    }
+    let paths = [folder.join("client.jsonl"), folder.join("access.log")];
+    std::fs::write(&paths[0], record).unwrap();
+    std::fs::write(&paths[1], access).unwrap();
+    paths
+}
+
+#[test]
+fn a_clock_that_drifts_is_told_and_corrected() {
+    let folder = tempfile::tempdir().unwrap();
+    for (off_s, ppm) in [(0.0, 200.0), (-3600.0, -150.0), (3.0, 0.0), (0.0, 0.0)] {
+        let report = analyze(&forty_calls(folder.path(), off_s, ppm));
+        let clock = &report.inputs[0];
+        let joined: Vec<u64> = report.inputs.iter().map(|i| i.joined).collect();
+        assert_eq!((report.calls.len(), joined, report.findings.len()), (40, vec![40, 40], 0), "{off_s} s, {ppm} ppm");
+        assert!((clock.clock_offset_ms.unwrap() + off_s * 1000.0).abs() < 10.0, "{clock:?}");
+        match clock.clock_drift_ppm {
+            Some(found) => assert!((found + ppm).abs() <= clock.clock_drift_error_ppm.unwrap(), "{clock:?}"),
+            None => assert!(ppm == 0.0, "{clock:?}"),
+        }
+    }
+}
+
+fn rules(report: &Report) -> Vec<&'static str> {
+    report.findings.iter().map(|f| f.rule).collect()
+}
+
+#[test]
+fn a_request_answered_202_was_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = forty_calls(folder.path(), 0.0, 0.0);
+    let log = std::fs::read_to_string(&paths[1]).unwrap();
+    let lines: Vec<String> = log
+        .lines()
+        .enumerate()
+        .map(|(n, l)| if n == 20 { l.replace("\"200\"", "\"202\"") } else { l.to_owned() })
+        .collect();
+    std::fs::write(&paths[1], lines.join("\n")).unwrap();
+    let found = rules(&analyze(&paths));
+    assert!(!found.iter().any(|r| r.starts_with("orphaned/")), "{found:?}");
+    let without: Vec<&str> = log.lines().enumerate().filter(|(n, _)| *n != 20).map(|(_, l)| l).collect();
+    std::fs::write(&paths[1], without.join("\n")).unwrap();
+    let found: Vec<_> = analyze(&paths).findings.iter().map(|f| (f.rule, f.confidence)).collect();
+    assert_eq!(found, [("orphaned/never-sent", Confidence::Possible)]);
+    // A success with an empty text is one without content, whatever the client calls it.
+    let record = std::fs::read_to_string(&paths[0]).unwrap();
+    let empty: Vec<String> = record
+        .lines()
+        .enumerate()
+        .map(|(n, l)| if n == 20 { l.replace("\"ok\"", "\"ok\",\"text\":\"\"") } else { l.to_owned() })
+        .collect();
+    std::fs::write(&paths[0], empty.join("\n")).unwrap();
+    assert_eq!(rules(&analyze(&paths)), ["orphaned/empty-success"]);
+}

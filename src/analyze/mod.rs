@@ -5,6 +5,7 @@ mod rows;
 
 use crate::input::{Source, bundle, expand};
 use crate::join::World;
+use crate::join::drift::Offset;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::problem::ProblemKind;
 use crate::model::report::Report;
@@ -37,9 +38,9 @@ pub fn run_sources(
     let read::Gathered { inputs, tracked, records, troubles, tls } = gathered;
     let mut world = World::new(tracked, records, read);
     for (input, info) in (0u32..).zip(&inputs) {
-        let shift = world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.ns);
-        world.input_start.extend(info.first.map(|t| (input, t.plus_ns(shift))));
-        world.input_end.extend(info.last.map(|t| (input, t.plus_ns(shift))));
+        let offset = world.logs.offsets.get(&input).copied().flatten().unwrap_or(Offset::none(0));
+        world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));
+        world.input_end.extend(info.last.map(|t| (input, offset.apply(t))));
     }
     let has =
         |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);

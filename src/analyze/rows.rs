@@ -112,8 +112,10 @@ fn sides(world: &World, inputs: &mut [InputInfo]) {
     }
     for (input, offset) in &world.logs.offsets {
         if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
-            info.clock_offset_ms = Some(ms(o.ns));
+            info.clock_offset_ms = Some(ms(info.first.map_or(o.ns, |t| o.at(t))));
             info.clock_error_ms = Some(ms(o.error_ns));
+            info.clock_drift_ppm = o.drift.map(|d| d.ns_per_s as f64 / 1000.0);
+            info.clock_drift_error_ppm = o.drift.map(|d| d.error_ns_per_s as f64 / 1000.0);
         }
     }
 }

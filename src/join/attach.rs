@@ -1,7 +1,7 @@
 //! Lines of access logs to the exchanges that other vantage points saw: by session, port, method
 //! and status where both have them, and by time within what each can know; one to one.
 
-use super::clock::Offset;
+use super::drift::Offset;
 use crate::mcp::Visit;
 use crate::model::place::{InputId, Vantage};
 use rustc_hash::{FxHashMap, FxHashSet};

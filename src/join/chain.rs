@@ -1,10 +1,12 @@
 //! The same exchange at several hops: in front of a proxy and behind it, found by exact keys
 //! (session, message hashes, reply hashes) and by being nested in time.
 
+use super::drift::{self, Offset};
 use super::groups::{Groups, HopKey};
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::InputId;
+use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -249,10 +251,9 @@ fn merge(out: &mut Chains, a: u32, b: u32) {
     }
 }
 
-/// What must be added to the times of each capture to put all on the clock of the first, ns with
-/// its error, from exchanges that both ends of a proxy saw: the way there and the way back
+/// What must be added to the times of each capture to put all on the clock of the first, from exchanges that both ends of a proxy saw: the way there and the way back
 /// take about as long. None: nothing to align by.
-pub fn capture_offsets(visits: &[Visit], inputs: &[InputId]) -> FxHashMap<InputId, Option<(i64, i64)>> {
+pub fn capture_offsets(visits: &[Visit], inputs: &[InputId]) -> FxHashMap<InputId, Option<Offset>> {
     let mut unique: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
     for (v, visit) in visits.iter().enumerate() {
         if visit.rpc.iter().any(|r| r.id.is_some()) && visit.session.is_some() && visit.has_request {
@@ -262,7 +263,7 @@ pub fn capture_offsets(visits: &[Visit], inputs: &[InputId]) -> FxHashMap<InputI
             }
         }
     }
-    let mut deltas: FxHashMap<InputId, Vec<i64>> = FxHashMap::default();
+    let mut moments: FxHashMap<InputId, Vec<(Time, i64)>> = FxHashMap::default();
     let first = inputs.first().copied().unwrap_or(0);
     for list in unique.values().filter(|l| l.len() == 2) {
         let (Some(a), Some(b)) =
@@ -283,20 +284,12 @@ pub fn capture_offsets(visits: &[Visit], inputs: &[InputId]) -> FxHashMap<InputI
         };
         let there = reference.asked.since(other.asked);
         let back = rr.last.at.since(ro.last.at);
-        deltas.entry(other.input).or_default().push(there / 2 + back / 2);
+        moments.entry(other.input).or_default().push((other.asked, there / 2 + back / 2));
     }
     let mut out = FxHashMap::default();
     for input in inputs {
-        let offset = match deltas.get_mut(input) {
-            Some(d) if d.len() >= 2 => {
-                d.sort_unstable();
-                let middle = d.get(d.len() / 2).copied().unwrap_or(0);
-                let spread = d.last().zip(d.first()).map_or(0, |(a, b)| (a - b) / 2);
-                Some((middle, spread))
-            }
-            _ => None,
-        };
-        out.insert(*input, if *input == first { Some((0, 0)) } else { offset });
+        let offset = moments.remove(input).filter(|m| m.len() >= 2).and_then(|m| drift::fit(m, 0));
+        out.insert(*input, if *input == first { Some(Offset::none(0)) } else { offset });
     }
     out
 }

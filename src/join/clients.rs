@@ -116,36 +116,18 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
     }
 }
 
-/// Gives log lines that say nothing of JSON-RPC what the client's record of the call says.
-pub fn enrich(visits: &mut [Visit], clients: &[u32]) {
-    let lines: Vec<u32> = visits
-        .iter()
-        .enumerate()
-        .filter(|(_, v)| {
-            !v.place.is_frame && v.vantage != crate::model::place::Vantage::Client && v.requests().next().is_some()
-        })
-        .map(|(i, _)| i as u32)
-        .collect();
-    if lines.is_empty() || clients.is_empty() {
-        return;
-    }
-    let mut by_input: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for l in lines {
-        if let Some(v) = visits.get(l as usize) {
-            by_input.entry(v.input).or_default().push(l);
-        }
-    }
+/// Gives log lines that say nothing of JSON-RPC what the client's record of the call says; `lines` are
+/// of one log.
+pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) {
     let given = sessions_given(visits, clients);
-    let mut found: Vec<(u32, u32)> = vec![];
-    for lines in by_input.values() {
-        let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
-        let seen: Vec<Seen<'_>> = lines
-            .iter()
-            .filter_map(|l| visits.get(*l as usize).map(|v| (*l, v)))
-            .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
-            .collect();
-        found.extend(pair(&records, &seen).into_iter().filter_map(|(r, l)| Some((*clients.get(r)?, l))));
-    }
+    let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
+    let seen: Vec<Seen<'_>> = lines
+        .iter()
+        .filter_map(|l| visits.get(*l as usize).map(|v| (*l, v)))
+        .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
+        .collect();
+    let paired = pair(&records, &seen);
+    let found: Vec<(u32, u32)> = paired.into_iter().filter_map(|(r, l)| Some((*clients.get(r)?, l))).collect();
     for (c, l) in found {
         let Some(client) = visits.get(c as usize).cloned() else { continue };
         let Some(line) = visits.get_mut(l as usize) else { continue };

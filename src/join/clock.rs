@@ -4,32 +4,46 @@
 //! offset at which most of the log's requests meet one of the reference's, if no other offset does
 //! nearly as well.
 
+use super::drift::{self, Offset};
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
+use crate::model::place::InputId;
 use crate::model::time::Time;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-
-/// An offset with its error, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offset {
-    /// Added to the log's times.
-    pub ns: i64,
-    /// The truth lies within this of it.
-    pub error_ns: i64,
-}
 
 /// One moment of a source that another may have seen too.
 #[derive(Clone, Debug)]
 pub struct Tick {
+    /// Which source.
+    pub input: InputId,
     /// When.
     pub at: Time,
     /// How exactly that is known, ns.
     pub error_ns: i64,
     /// What it is, as far as both can know.
     pub key: u64,
-    /// Nothing else of this source can have the key.
-    pub is_exact: bool,
+    /// Nothing else of this source can have the key, and why; none: others can.
+    pub exact: Option<Exact>,
+}
+
+/// Why a key is exact. What is exact for one reason is measured in one way, so that its moments differ
+/// less from each other than from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Exact {
+    /// A request id header.
+    Request,
+    /// The client's own id of a tool use.
+    ToolUse,
+    /// Session and JSON-RPC id of a call.
+    Call,
+    /// Tool and arguments of a call.
+    Arguments,
+    /// A session's creation.
+    Created,
+    /// Place in a list of requests that both saw, and which list.
+    Sequence(u64),
 }
 
 /// A key of any parts.
@@ -40,8 +54,8 @@ pub fn key(parts: impl Hash) -> u64 {
 }
 
 /// A session's creation.
-pub fn created(session: &SessionId, at: Time, error_ns: i64) -> Tick {
-    Tick { at, error_ns, key: key(("created", session)), is_exact: true }
+pub fn created(input: InputId, session: &SessionId, at: Time, error_ns: i64) -> Tick {
+    Tick { input, at, error_ns, key: key(("created", session)), exact: Some(Exact::Created) }
 }
 
 /// The ticks of a visit: its response head by method and status, with and without its session, and
@@ -52,23 +66,36 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
     }
     let head = v.head.map_or(v.asked, |h| h.at);
     if let (true, Some(s)) = (v.carries("initialize"), &v.given) {
-        out.push(created(s, head, v.at.error_ns));
+        out.push(created(v.input, s, head, v.at.error_ns));
     }
     if let Some(id) = &v.request_id {
-        out.push(Tick { at: v.asked, error_ns: v.at.error_ns, key: key(("request", id)), is_exact: true });
+        out.push(Tick {
+            input: v.input,
+            at: v.asked,
+            error_ns: v.at.error_ns,
+            key: key(("request", id)),
+            exact: Some(Exact::Request),
+        });
     }
     for r in v.requests() {
+        let mut exact =
+            |why, key| out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: Some(why) });
+        if let Some(id) = &r.tool_use_id {
+            exact(Exact::ToolUse, key(("tool use", id)));
+        }
+        if let (Some(tool), true) = (&r.tool, r.arguments != 0) {
+            exact(Exact::Arguments, key(("arguments", tool, r.arguments)));
+        }
         if let (Some(s), Some(id)) = (&v.session, &r.id) {
-            let call = key(("call", s, id, &r.method, &r.tool));
-            out.push(Tick { at: v.asked, error_ns: v.at.error_ns, key: call, is_exact: true });
+            exact(Exact::Call, key(("call", s, id, &r.method, &r.tool)));
         }
     }
     if let (Some(method), Some(status)) = (&v.method, v.status) {
         let loose = key(("http", method, status));
-        out.push(Tick { at: head, error_ns: v.at.error_ns, key: loose, is_exact: false });
+        out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: loose, exact: None });
         if let Some(s) = &v.session {
             let exact = key(("http", method, status, s));
-            out.push(Tick { at: head, error_ns: v.at.error_ns, key: exact, is_exact: false });
+            out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: exact, exact: None });
         }
     }
 }
@@ -78,6 +105,10 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
 pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
     let mut lists: FxHashMap<u64, Vec<&Visit>> = FxHashMap::default();
     for v in visits.iter().filter(|v| v.is_post() && v.requests().next().is_some() && v.at.error_ns < i64::MAX / 8) {
+        // Where one has a request more, the times of most still fit.
+        let loose = [Some(key("asked")), v.session.as_ref().map(|s| key(("asked", s)))];
+        let tick = |key| Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None };
+        out.extend(loose.into_iter().flatten().map(tick));
         if let Some(port) = v.port {
             lists.entry(key(("port", port))).or_default().push(v);
         }
@@ -89,11 +120,18 @@ pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
         list.sort_by_key(|v| (v.asked, v.exchange));
         let n = list.len();
         for (k, v) in list.iter().enumerate() {
-            out.push(Tick { at: v.asked, error_ns: v.at.error_ns, key: key((name, n, k)), is_exact: true });
+            let exact = Some(Exact::Sequence(name));
+            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key: key((name, n, k)), exact });
         }
     }
 }
 
+/// Sources of the reference that can have seen the same moment.
+const SOURCES: usize = 16;
+/// Moments of one kind that suffice by themselves.
+const SEVERAL: usize = 3;
+/// Requests paired by their order alone differ by no more than this, ns.
+const STEADY_NS: i64 = 2_000_000_000;
 /// Pairs looked at for a pattern.
 const PAIRS: usize = 4_000_000;
 /// Ticks of one key that are compared with each other.
@@ -116,30 +154,64 @@ fn by_key(ticks: &[Tick]) -> FxHashMap<u64, Vec<&Tick>> {
     out
 }
 
+/// Moments that one reason gives, and how exactly they are known.
+#[derive(Default)]
+struct Moments {
+    all: Vec<(Time, i64)>,
+    error_ns: i64,
+}
+
+impl Moments {
+    fn add(&mut self, other: Moments) {
+        self.all.extend(other.all);
+        self.error_ns = self.error_ns.max(other.error_ns);
+    }
+
+    fn fit(self) -> Option<Offset> {
+        drift::fit(self.all, self.error_ns)
+    }
+}
+
 fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     let (a, b) = (by_key(reference), by_key(log));
-    let mut deltas: Vec<i64> = vec![];
-    let mut error = 0;
+    let mut found: BTreeMap<Exact, Moments> = BTreeMap::new();
     for (key, mine) in &b {
-        let (Some(theirs), true) = (a.get(key), mine.first().is_some_and(|t| t.is_exact)) else { continue };
-        // The same id can be used again; only what both have once is exact.
-        if let ([x], [y]) = (theirs.as_slice(), mine.as_slice()) {
-            deltas.push(x.at.since(y.at));
-            error = error.max(x.error_ns).max(y.error_ns);
+        // The same id can be used again; only what each source has once is exact.
+        let Some(theirs) = a.get(key) else { continue };
+        let again = theirs.iter().enumerate().any(|(n, t)| theirs.iter().take(n).any(|o| o.input == t.input));
+        let (Some(x), [y], false) = (theirs.first(), mine.as_slice(), again || theirs.len() > SOURCES) else {
+            continue;
+        };
+        let Some(why) = y.exact else { continue };
+        let error_ns = x.error_ns.max(y.error_ns);
+        found.entry(why).or_default().add(Moments { all: vec![(y.at, x.at.since(y.at))], error_ns });
+    }
+    let (lists, keys): (Vec<_>, Vec<_>) = found.into_iter().partition(|(why, _)| matches!(why, Exact::Sequence(_)));
+    let several = keys.iter().any(|(_, m)| m.all.len() >= SEVERAL);
+    if several {
+        // What is measured in one way tells the clock best; other ways would only add their differences.
+        let enough = keys.into_iter().filter(|(_, m)| m.all.len() >= SEVERAL);
+        return enough.filter_map(|(_, m)| m.fit()).min_by_key(|o| o.error_ns);
+    }
+    let mut all = Moments::default();
+    keys.into_iter().for_each(|(_, m)| all.add(m));
+    // A list that lost one request and gained another has equal counts and pairs nothing rightly.
+    let (mut sure, mut short) = (Moments::default(), Moments::default());
+    for (_, list) in lists {
+        let steady = drift::fit(list.all.clone(), list.error_ns).is_some_and(|o| o.error_ns <= STEADY_NS);
+        match (list.all.len() >= SEVERAL, steady || list.error_ns > STEADY_NS) {
+            (true, true) => sure.add(list),
+            (false, true) => short.add(list),
+            _ => {}
         }
     }
-    if deltas.is_empty() {
-        return None;
-    }
-    deltas.sort_unstable();
-    let middle = *deltas.get(deltas.len() / 2)?;
-    let spread = deltas.get(deltas.len() * 9 / 10)?.saturating_sub(*deltas.get(deltas.len() / 10)?);
-    Some(Offset { ns: middle, error_ns: error.max(spread) })
+    all.add(if sure.all.is_empty() { short } else { sure });
+    all.fit()
 }
 
 fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     let (a, b) = (by_key(reference), by_key(log));
-    let mut bins: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
+    let mut bins: FxHashMap<i64, Vec<(Time, i64)>> = FxHashMap::default();
     let (mut pairs, mut error) = (0, 0);
     for (key, mine) in &b {
         let Some(theirs) = a.get(key) else { continue };
@@ -147,7 +219,7 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
             error = error.max(y.error_ns);
             for x in theirs.iter().take(SAME) {
                 let delta = x.at.since(y.at);
-                bins.entry(delta.div_euclid(BIN_NS)).or_default().push(delta);
+                bins.entry(delta.div_euclid(BIN_NS)).or_default().push((y.at, delta));
                 pairs += 1;
             }
             if pairs > PAIRS {
@@ -156,7 +228,13 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
         }
     }
     let wide = (error / BIN_NS).clamp(1, 8);
-    let count = |bin: i64| (bin - wide..=bin + wide).filter_map(|b| bins.get(&b)).map(Vec::len).sum::<usize>();
+    // An exchange counts once on either side, however many keys it has and whatever it is near to.
+    let count = |bin: i64| {
+        let near = || (bin - wide..=bin + wide).filter_map(|b| bins.get(&b)).flatten();
+        let mine: FxHashSet<i64> = near().map(|(at, _)| at.ns()).collect();
+        let theirs: FxHashSet<i64> = near().map(|(at, delta)| at.plus_ns(*delta).ns()).collect();
+        mine.len().min(theirs.len())
+    };
     // Of equals, the one nearest to "no offset".
     let best = bins.keys().copied().max_by_key(|b| (count(*b), -b.abs()))?;
     let most = count(best);
@@ -165,28 +243,26 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     if most < ENOUGH && !(near_zero && most >= 2) || !near_zero && rival * 10 >= most * 8 {
         return None;
     }
-    let mut deltas: Vec<i64> = (best - wide..=best + wide).filter_map(|b| bins.get(&b)).flatten().copied().collect();
-    deltas.sort_unstable();
-    let middle = *deltas.get(deltas.len() / 2)?;
-    Some(Offset { ns: middle, error_ns: error.max(BIN_NS) })
+    let near: Vec<(Time, i64)> = (best - wide..=best + wide).filter_map(|b| bins.get(&b)).flatten().copied().collect();
+    drift::fit(near, error).map(|o| Offset { error_ns: o.error_ns.max(BIN_NS), ..o })
 }
 
-/// Moves all times of a visit.
-pub fn shift(v: &mut Visit, ns: i64) {
+/// Puts all times of a visit on the reference clock.
+pub fn shift(v: &mut Visit, offset: &Offset) {
     if v.at.error_ns > i64::MAX / 8 {
         return;
     }
-    v.at.at = v.at.at.plus_ns(ns);
-    v.asked = v.asked.plus_ns(ns);
+    v.at.at = offset.apply(v.at.at);
+    v.asked = offset.apply(v.asked);
     for mark in [&mut v.head, &mut v.ended, &mut v.client_closed].into_iter().flatten() {
-        mark.at = mark.at.plus_ns(ns);
+        mark.at = offset.apply(mark.at);
     }
     for ask in &mut v.asks {
-        ask.last.at = ask.last.at.plus_ns(ns);
+        ask.last.at = offset.apply(ask.last.at);
     }
     for r in &mut v.replies {
-        r.first.at = r.first.at.plus_ns(ns);
-        r.last.at = r.last.at.plus_ns(ns);
+        r.first.at = offset.apply(r.first.at);
+        r.last.at = offset.apply(r.last.at);
     }
 }
 
@@ -194,8 +270,9 @@ pub fn shift(v: &mut Visit, ns: i64) {
 mod tests {
     use super::*;
 
-    fn tick(at_ms: i64, key: u64, is_exact: bool) -> Tick {
-        Tick { at: Time::from_ns(at_ms * 1_000_000, 3), error_ns: 1_000_000, key, is_exact }
+    fn tick(at_ms: i64, key: u64, exact: bool) -> Tick {
+        let exact = exact.then_some(Exact::Call);
+        Tick { input: 0, at: Time::from_ns(at_ms * 1_000_000, 3), error_ns: 1_000_000, key, exact }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::model::id::SessionId;
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
 use crate::model::time::Time;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// By then after being issued a request is on its way, ns.
 const ON_ITS_WAY_NS: i64 = 2_000_000_000;
@@ -23,26 +23,45 @@ fn gap(calls: &[Time], i: usize) -> i64 {
 
 /// What coverage is worked out from, once for all calls.
 struct Records {
-    /// When each client's record says that it called, and the sessions it names.
-    clients: FxHashMap<u32, (Vec<Time>, FxHashSet<SessionId>)>,
+    /// When each client's record says that it called, over all sessions and in each that it names.
+    clients: FxHashMap<u32, Calls>,
     /// Requests in each log, by time.
     lines: FxHashMap<u32, Vec<(Time, u32)>>,
     /// Captures that hold other calls of a client's record, so that they are on its path.
     captures: FxHashMap<u32, Vec<u32>>,
 }
 
+/// When a client's record says that it called, in order.
+#[derive(Default)]
+struct Calls {
+    all: Vec<Time>,
+    /// Of these, those that called `initialize`.
+    initialize: Vec<Time>,
+    in_session: FxHashMap<SessionId, Vec<Time>>,
+}
+
 impl Records {
     fn of(world: &World) -> Records {
-        let mut clients: FxHashMap<u32, (Vec<Time>, FxHashSet<SessionId>)> = FxHashMap::default();
+        let mut clients: FxHashMap<u32, Calls> = FxHashMap::default();
         for v in world.logs.clients.iter().filter_map(|v| world.visits.get(*v as usize)) {
-            let (calls, sessions) = clients.entry(v.input).or_default();
-            calls.push(v.asked);
-            sessions.extend(v.session.clone());
+            let calls = clients.entry(v.input).or_default();
+            calls.all.push(v.asked);
+            if v.carries("initialize") {
+                calls.initialize.push(v.asked);
+            }
+            if let Some(s) = &v.session {
+                calls.in_session.entry(s.clone()).or_default().push(v.asked);
+            }
         }
-        clients.values_mut().for_each(|(calls, _)| calls.sort_unstable());
+        for calls in clients.values_mut() {
+            calls.all.sort_unstable();
+            calls.in_session.values_mut().for_each(|l| l.sort_unstable());
+        }
         let mut lines: FxHashMap<u32, Vec<(Time, u32)>> = FxHashMap::default();
         for (n, v) in world.visits.iter().enumerate() {
-            if !v.place.is_frame && v.vantage != Vantage::Client && v.is_post() && v.requests().next().is_some() {
+            // A 202 may answer a call too, if badly.
+            let may_be_call = v.status == Some(202) || v.requests().next().is_some();
+            if !v.place.is_frame && v.vantage != Vantage::Client && v.is_post() && may_be_call {
                 let at = if v.duration_ns.is_some() { v.asked } else { v.head.map_or(v.asked, |h| h.at) };
                 lines.entry(v.input).or_default().push((at, n as u32));
             }
@@ -122,8 +141,14 @@ impl World {
         // A client whose clock could not be aligned is not held against a log.
         let Some(error) = clock.and_then(|o| o.map(|o| o.error_ns)) else { return false };
         let slack = error + SLACK_NS;
-        let none = (vec![], FxHashSet::default());
-        let (calls, sessions) = records.clients.get(&record.input).unwrap_or(&none);
+        let Some(client) = records.clients.get(&record.input) else { return false };
+        let lines = records.lines.get(&input).map_or(&[][..], |l| l);
+        // Where the log names the session of every request, those of the others cannot be this call's.
+        let named = |(_, v): &(Time, u32)| {
+            self.visits.get(*v as usize).is_some_and(|v| v.session.is_some() || v.given.is_some())
+        };
+        let own = record.session.as_ref().filter(|_| lines.iter().all(named));
+        let calls = own.and_then(|s| client.in_session.get(s)).unwrap_or(&client.all);
         let Ok(here) = calls.binary_search(&record.asked) else { return false };
         // The cluster of calls around it, with silence on either side.
         let (mut first, mut last) = (here, here);
@@ -134,16 +159,21 @@ impl World {
             last += 1;
         }
         let (Some(from), Some(to)) = (calls.get(first), calls.get(last)) else { return false };
+        // Each `initialize` brings a notification that is answered 202 and that clients do not record.
+        let handshakes = client.initialize.iter().filter(|t| *t >= from && *t <= to).count();
+        let expected = last - first + 1 + if own.is_some() { 0 } else { handshakes };
         let (from, to) = (from.plus_ns(-slack), to.plus_ns(slack + ON_ITS_WAY_NS));
-        let other = |v: &&Visit| {
-            let differs = matches!((&v.session, &record.session), (Some(a), Some(b)) if a != b);
-            differs && v.session.as_ref().is_some_and(|s| !sessions.contains(s))
+        let counts = |v: &&Visit| match own {
+            Some(s) => v.session.as_ref() == Some(s) && (v.rpc.is_empty() || v.requests().next().is_some()),
+            None => v
+                .session
+                .as_ref()
+                .is_none_or(|s| Some(s) == record.session.as_ref() || client.in_session.contains_key(s)),
         };
-        let lines = records.lines.get(&input).map_or(&[][..], |l| l);
         let start = lines.partition_point(|(t, _)| *t < from.plus_ns(-SLACK_NS));
         let around = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to.plus_ns(SLACK_NS));
-        let lines = around.filter_map(|(_, v)| self.visits.get(*v as usize)).filter(|v| !other(v));
-        lines.count() < last - first + 1
+        let lines = around.filter_map(|(_, v)| self.visits.get(*v as usize)).filter(counts);
+        lines.count() < expected
     }
 
     fn spans(&self, input: u32, at: Time, by: Time) -> bool {

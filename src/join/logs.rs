@@ -2,7 +2,8 @@
 
 use super::attach::{attach, of_input};
 use super::chain::Chains;
-use super::clock::{self, Offset, Tick};
+use super::clock::{self, Tick};
+use super::drift::Offset;
 use super::{clients, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::Visit;
@@ -33,13 +34,13 @@ pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>
     captures.dedup();
     let found = super::chain::capture_offsets(visits, &captures);
     for v in visits.iter_mut() {
-        if let Some(Some((ns, error))) = found.get(&v.input)
-            && ns.abs() > error + SAME_CLOCK_NS
+        if let Some(Some(offset)) = found.get(&v.input)
+            && (offset.drift.is_some() || offset.ns.abs() > offset.error_ns + SAME_CLOCK_NS)
         {
-            clock::shift(v, *ns);
+            clock::shift(v, offset);
         }
     }
-    found.into_iter().map(|(i, o)| (i, o.map(|(ns, error_ns)| Offset { ns, error_ns }))).collect()
+    found
 }
 
 /// Captures that differ by less have one clock: the rest is the way between their vantages, ns.
@@ -73,8 +74,6 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     tracked.visits.extend(own);
     logs.clients = (first_client..tracked.visits.len() as u32).collect();
     align(&mut tracked.visits, first_log, &mut logs);
-    let clients = logs.clients.clone();
-    clients::enrich(&mut tracked.visits, &clients);
     let mut inputs: Vec<InputId> =
         tracked.visits.iter().filter(|v| v.vantage != Vantage::Client && !v.place.is_frame).map(|v| v.input).collect();
     inputs.sort_unstable();
@@ -156,32 +155,40 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
             let own: Vec<&Visit> = visits.iter().skip(first_log).filter(|v| v.input == input).collect();
             clock::sequences(&own, &mut ticks);
         }
+        // The line of the request says it too, where there is one.
+        let said: FxHashSet<u64> = ticks.iter().map(|t| t.key).collect();
         for e in logs.events.iter().filter(|e| e.place.input == input) {
-            if let (LogEventKind::SessionCreated, Some(s), Some(w)) = (e.kind, &e.session, e.when) {
-                ticks.push(clock::created(s, w.at, w.error_ns));
+            if let (LogEventKind::SessionCreated, Some(s), Some(w)) = (e.kind, &e.session, e.when)
+                && !said.contains(&clock::created(input, s, w.at, 0).key)
+            {
+                ticks.push(clock::created(input, s, w.at, w.error_ns));
             }
         }
         if ticks.is_empty() {
             continue;
         }
         if reference.is_empty() {
-            logs.offsets.insert(input, Some(Offset { ns: 0, error_ns: 0 }));
+            logs.offsets.insert(input, Some(Offset::none(0)));
             reference = ticks;
             continue;
         }
         let found = clock::offset(&reference, &ticks);
-        let found = found.map(|o| if o.ns.abs() <= o.error_ns + NOTHING_NS { Offset { ns: 0, ..o } } else { o });
+        let found = found.map(|o| if is_nothing(&o) { Offset::none(o.error_ns) } else { o });
         logs.offsets.insert(input, found);
         let Some(offset) = found else { continue };
-        if offset.ns != 0 {
-            visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, offset.ns));
+        if !offset.is_none() {
+            visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
             for w in logs.events.iter_mut().filter(|e| e.place.input == input).filter_map(|e| e.when.as_mut()) {
-                w.at = w.at.plus_ns(offset.ns);
+                w.at = offset.apply(w.at);
             }
-            ticks.iter_mut().for_each(|t| t.at = t.at.plus_ns(offset.ns));
+            ticks.iter_mut().for_each(|t| t.at = offset.apply(t.at));
         }
         reference.extend(ticks);
     }
+}
+
+fn is_nothing(o: &Offset) -> bool {
+    o.drift.is_none() && o.ns.abs() <= o.error_ns + NOTHING_NS
 }
 
 fn order_of(vantage: Vantage) -> u8 {
@@ -207,19 +214,45 @@ pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &Logs) {
         let lines = of_input(visits, *input, vantage);
         let mut known: Vec<u32> = vec![];
         for chain in &chains.all {
-            let usable =
-                |v: &&u32| visits.get(**v as usize).is_some_and(|x| x.place.is_frame || earlier.contains(&x.input));
-            // A proxy's lines tell of the side towards the client, a server's of the other one.
-            let end =
-                if vantage == Vantage::Server { chain.iter().rev().find(usable) } else { chain.iter().find(usable) };
+            let seen = |v: &&u32| visits.get(**v as usize);
+            let frame = |v: &&u32| seen(v).is_some_and(|x| x.place.is_frame);
+            let logged = |v: &&u32| seen(v).is_some_and(|x| earlier.contains(&x.input));
+            // A proxy's lines tell of the side towards the client, a server's of the other one; packets have
+            // the finer times.
+            let end = if vantage == Vantage::Server {
+                chain.iter().rev().find(frame).or_else(|| chain.iter().rev().find(logged))
+            } else {
+                chain.iter().find(frame).or_else(|| chain.iter().find(logged))
+            };
             known.extend(end);
         }
-        let found = attach(visits, &known, &lines, logs.offsets.get(input).copied().flatten());
-        for (line, seen) in found {
-            chains.merge_into(seen, line);
-            share(visits, seen, line);
+        let offset = logs.offsets.get(input).copied().flatten();
+        let rest = attach_all(visits, chains, &mut known, lines, offset);
+        // What the client's record says comes in only where nothing else tells what a line is about.
+        if !logs.clients.is_empty() && !rest.is_empty() {
+            clients::enrich(visits, &logs.clients, &rest);
+            attach_all(visits, chains, &mut known, rest, offset);
         }
     }
+}
+
+/// Joins `lines` to exchanges of `known`, takes these out of it, and gives the lines that are left.
+fn attach_all(
+    visits: &mut [Visit],
+    chains: &mut Chains,
+    known: &mut Vec<u32>,
+    mut lines: Vec<u32>,
+    offset: Option<Offset>,
+) -> Vec<u32> {
+    let found = attach(visits, known, &lines, offset);
+    for (line, seen) in &found {
+        chains.merge_into(*seen, *line);
+        share(visits, *seen, *line);
+    }
+    lines.retain(|l| !found.contains_key(l));
+    let taken: FxHashSet<u32> = found.into_values().collect();
+    known.retain(|k| !taken.contains(k));
+    lines
 }
 
 /// What one line of an exchange knows and the other does not: the session, and what was asked.

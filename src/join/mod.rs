@@ -13,6 +13,7 @@ pub mod clock;
 pub mod content;
 pub mod conversations;
 pub mod coverage;
+pub mod drift;
 pub mod fate;
 pub mod groups;
 pub mod logs;

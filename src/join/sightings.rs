@@ -161,7 +161,7 @@ fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
 }
 
 /// In a log with session ids: a POST without one that is given one with 2xx is `initialize`, and the
-/// first 202 of a session is `notifications/initialized`.
+/// first of a session, if answered 202, is `notifications/initialized`.
 pub fn handshakes(visits: &mut [Visit]) {
     infer_given(visits);
     let mut begun: FxHashSet<Arc<str>> = FxHashSet::default();
@@ -174,8 +174,9 @@ pub fn handshakes(visits: &mut [Visit]) {
         if v.session.is_none() && v.given.is_some() && v.status == Some(200) && unnamed {
             v.rpc = vec![unknown_request(Some("initialize"))];
         }
-        if let (Some(s), true, Some(202)) = (v.session.clone(), ok, v.status)
+        if let (Some(s), true) = (v.session.clone(), ok)
             && begun.insert(s)
+            && v.status == Some(202)
             && v.rpc.is_empty()
         {
             let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };

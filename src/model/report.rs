@@ -71,10 +71,15 @@ pub struct InputInfo {
     pub first: Option<Time>,
     /// Time of the last record.
     pub last: Option<Time>,
-    /// Added to its times to reach the reference clock, ms; null: nothing to align it by.
+    /// Added to its times to reach the reference clock, ms; null: nothing to align it by. Where the clock
+    /// drifts, at its first record.
     pub clock_offset_ms: Option<f64>,
     /// How far that may be off, ms.
     pub clock_error_ms: Option<f64>,
+    /// What the offset grows by, µs a second of the input's clock (parts in a million); null: none can be told.
+    pub clock_drift_ppm: Option<f64>,
+    /// How far that may be off.
+    pub clock_drift_error_ppm: Option<f64>,
     /// What could not be read.
     pub problems: Problems,
     /// How many of its records were joined to calls seen elsewhere too.

@@ -26,6 +26,8 @@ pub fn input(name: &str, vantage: Vantage, side: Option<Side>, records: u64) -> 
         last: Some(at(20_000)),
         clock_offset_ms: Some(0.0),
         clock_error_ms: Some(0.0),
+        clock_drift_ppm: None,
+        clock_drift_error_ppm: None,
         problems: Problems::default(),
         joined: 0,
         shows: String::new(),

@@ -35,7 +35,7 @@ fn cells(view: &View<'_>, number: usize, i: &InputInfo) -> Vec<Cell> {
         Cell::number(i.records),
         super::time(i.first),
         super::time(i.last),
-        Cell::optional(i.clock_offset_ms, |ms| Cell::short(clock_text(ms, i.clock_error_ms), ms.to_string())),
+        Cell::optional(i.clock_offset_ms, |ms| Cell::short(clock_text(ms, i), ms.to_string())),
         if view.report.inputs.len() > 1 { Cell::number(i.joined) } else { Cell::short("–", i.joined.to_string()) },
         problems(i),
         Cell::new(&i.shows),
@@ -54,9 +54,16 @@ pub(crate) fn vantage_name(v: Vantage, side: Option<Side>) -> &'static str {
     }
 }
 
-fn clock_text(offset_ms: f64, error_ms: Option<f64>) -> String {
-    let error = error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
-    if offset_ms == 0.0 { format!("as is{error}") } else { format!("{offset_ms:+.1} ms{error}") }
+fn clock_text(offset_ms: f64, i: &InputInfo) -> String {
+    let error = i.clock_error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
+    let drift = i.clock_drift_ppm.map_or(String::new(), |ppm| {
+        format!(", drift {ppm:+.1} ± {:.1} ppm", i.clock_drift_error_ppm.unwrap_or_default())
+    });
+    if offset_ms == 0.0 && drift.is_empty() {
+        format!("as is{error}")
+    } else {
+        format!("{offset_ms:+.1} ms{error}{drift}")
+    }
 }
 
 fn problems(i: &InputInfo) -> Cell {

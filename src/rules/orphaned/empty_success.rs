@@ -26,7 +26,7 @@ What to do: report it to the client's maintainers: a call lost in a re-initialis
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    for u in unsent(world).iter().filter(|u| is_empty_success(u)) {
+    for u in unsent(world).iter().filter(|u| is_empty_success(world, u)) {
         if let Some(c) =
             claim(world, u, "no vantage point that covers the time saw it, and the client recorded an empty success.")
         {

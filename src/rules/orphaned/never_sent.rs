@@ -28,7 +28,7 @@ What to do: look at what the client did at that moment: a re-initialisation swal
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    for u in unsent(world).iter().filter(|u| !is_empty_success(u)) {
+    for u in unsent(world).iter().filter(|u| !is_empty_success(world, u)) {
         if let Some(c) = claim(world, u, "no vantage point that covers the time saw it.") {
             claims.claim(c);
         }

@@ -38,9 +38,17 @@ pub fn unsent(world: &World) -> Vec<Unsent<'_>> {
         .collect()
 }
 
-/// Has the client a success without content for the call, or a plain one that cannot be (nothing was sent)?
-pub fn is_empty_success(u: &Unsent<'_>) -> bool {
-    matches!(u.outcome, Some(ClientOutcome::Empty))
+/// Has the client a success without content for the call: said so, or an empty text and no result?
+pub fn is_empty_success(world: &World, u: &Unsent<'_>) -> bool {
+    let nothing = || {
+        let visit = world.visit_of(u.record);
+        visit.is_some_and(|v| v.replies.is_empty() && v.comment.as_deref().is_some_and(|t| t.trim().is_empty()))
+    };
+    match u.outcome {
+        Some(ClientOutcome::Empty) => true,
+        Some(ClientOutcome::Ok) => nothing(),
+        _ => false,
+    }
 }
 
 /// The claim, with what both rules have in common.
