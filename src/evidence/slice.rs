@@ -6,10 +6,11 @@
 //! went. HTTP/2 streams become connections of their own, the first with the original client port.
 
 use super::gather::Caught;
-use super::packets::{self, File, SEGMENT_BYTES, Tcp};
+use super::packets::File;
 use crate::model::exchange::{BodyKind, End, Exchange, Mark, Peer, Response};
 use crate::model::time::Time;
 use crate::wire::flags::{ACK, FIN, PSH, RST, SYN};
+use crate::wire::write::packets::{self, SEGMENT_BYTES, Tcp};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -18,6 +18,7 @@ mod tcp;
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 mod tests;
 pub mod tls;
+pub mod write;
 
 pub use driver::{Wire, WireOptions};
 
