@@ -27,6 +27,7 @@ pub mod drive;
 pub mod evidence;
 pub mod input;
 pub mod join;
+pub mod live;
 pub mod mcp;
 pub mod model;
 pub mod report;

@@ -17,7 +17,8 @@ const LAYERS: &[&[&str]] = &[
     &["analyze"],
     &["report"],
     &["analyze"],
-    &["evidence", "scan", "drive", "live"],
+    &["evidence", "scan", "drive"],
+    &["live"],
     &["commands"],
 ];
 

@@ -54,6 +54,15 @@ pub fn finish(recorder: Option<&Recorder>, path: Option<&PathBuf>) -> anyhow::Re
     Ok(())
 }
 
+/// Lets the process have as many files open as it may: connections are files, and the usual limit is
+/// a thousand.
+pub fn more_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    // Where it stays as it is, connections beyond it are refused, which is told then.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+}
+
 /// `http://host:port/path`.
 ///
 /// # Errors

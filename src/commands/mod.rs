@@ -16,6 +16,7 @@ mod manual;
 mod options;
 mod output;
 mod probe;
+mod proxy;
 mod replay;
 mod roff;
 mod rules;
@@ -61,6 +62,7 @@ pub static COMMANDS: &[&Command] = &[
     &replay::COMMAND,
     &serve::COMMAND,
     &probe::COMMAND,
+    &proxy::COMMAND,
     &bundle::COMMAND,
     &verify::COMMAND,
     &rules::COMMAND,

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, FromArgMatches};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `crosswire serve`
 pub static COMMAND: Command =
@@ -149,17 +149,10 @@ impl Serve {
         let path = if self.endpoint.starts_with('/') { self.endpoint.clone() } else { format!("/{}", self.endpoint) };
         complain(&format!("serving {} recorded replies at http://{}{path}", script.replies.len(), server.address()?));
         let player = Player::new(script, self.unmatched, self.speed, path);
-        std::thread::scope(|scope| {
-            if let Some(ns) = self.time {
-                let until = Instant::now() + Duration::from_nanos(ns.unsigned_abs());
-                let stop = &stop;
-                scope.spawn(move || {
-                    stop.sleep_until(until);
-                    stop.set();
-                });
-            }
-            server.run(&player);
-        });
+        if let Some(ns) = self.time {
+            stop.set_after(Duration::from_nanos(ns.unsigned_abs()));
+        }
+        server.run(&player);
         let report = player.report();
         let body = |out: &mut dyn Write| -> std::io::Result<()> {
             if self.format == "json" {

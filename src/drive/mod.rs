@@ -23,4 +23,5 @@ mod wire;
 
 pub use stop::Stop;
 pub use target::{Target, TargetError};
+pub(crate) use wire::Ears;
 pub use wire::{Heard, HeardMessage};

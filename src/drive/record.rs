@@ -49,7 +49,12 @@ impl Recorder {
     /// If it cannot be written.
     pub fn new(mut out: Box<dyn Write + Send>, comment: &str) -> io::Result<Recorder> {
         out.write_all(&preamble(comment))?;
-        Ok(Recorder(Arc::new(Mutex::new(Output { out, packets: 0, connections: 0, failed: None }))))
+        Ok(Recorder::onto(out))
+    }
+
+    /// Goes on with a capture on `out` that has its beginning. Each write is one whole block.
+    pub(crate) fn onto(out: Box<dyn Write + Send>) -> Recorder {
+        Recorder(Arc::new(Mutex::new(Output { out, packets: 0, connections: 0, failed: None })))
     }
 
     /// A new connection from `client` to `server`, with its handshake.

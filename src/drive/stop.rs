@@ -32,6 +32,16 @@ impl Stop {
         self.0.store(true, Ordering::SeqCst);
     }
 
+    /// Asks everyone to stop after this time.
+    pub fn set_after(&self, time: Duration) {
+        let stop = self.clone();
+        let until = Instant::now() + time;
+        std::thread::spawn(move || {
+            stop.sleep_until(until);
+            stop.set();
+        });
+    }
+
     /// Is everyone asked to stop?
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)

@@ -71,20 +71,20 @@ impl Asked {
 }
 
 /// The parser of one connection with what it told.
-pub(super) struct Ears {
+pub(crate) struct Ears {
     parser: Http1,
     connection: Connection,
     sent: [u64; 2],
     problems: Problems,
     next_exchange: u64,
-    pub(super) told: Told,
+    pub(crate) told: Told,
 }
 
 /// What the parser told and was not taken yet.
 #[derive(Default)]
-pub(super) struct Told {
-    pub(super) asked: VecDeque<Asked>,
-    pub(super) heard: Heard,
+pub(crate) struct Told {
+    pub(crate) asked: VecDeque<Asked>,
+    pub(crate) heard: Heard,
 }
 
 impl ExchangeSink for Told {
@@ -124,7 +124,7 @@ impl ExchangeSink for Told {
 }
 
 impl Ears {
-    pub(super) fn new(client: SocketAddr, server: SocketAddr) -> Ears {
+    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Ears {
         let connection = Connection {
             input: 0,
             stream: 0,
@@ -146,7 +146,7 @@ impl Ears {
     }
 
     /// Bytes went over the connection at `at_ns`.
-    pub(super) fn data(&mut self, from: Peer, bytes: &[u8], at_ns: i64) {
+    pub(crate) fn data(&mut self, from: Peer, bytes: &[u8], at_ns: i64) {
         let [client, server] = &mut self.sent;
         let (own, other) = if from == Peer::Client { (client, server) } else { (server, client) };
         self.connection.offset = *own;
@@ -157,7 +157,7 @@ impl Ears {
     }
 
     /// One end closed or reset.
-    pub(super) fn close(&mut self, from: Peer, close: Close, at_ns: i64) {
+    pub(crate) fn close(&mut self, from: Peer, close: Close, at_ns: i64) {
         let connection = self.connection;
         self.with(at_ns, |parser, mark, context| parser.close(&connection, from, close, mark, context));
     }

@@ -80,6 +80,12 @@ pub const BUNDLE_MEMBERS: usize = 4096;
 pub const TLS_RESUMABLE: usize = 65_536;
 /// Connections that a played server holds at once.
 pub const SERVED_CONNECTIONS: usize = 1024;
+/// Recorded traffic that waits for the disk, bytes.
+pub const SPOOL_BYTES: usize = 64 << 20;
+/// A request body that the proxy holds to look at its ids, bytes; a longer one is passed on unseen.
+pub const GUARDED_BYTES: usize = 4 << 20;
+/// Calls in flight that the proxy's guard follows.
+pub const GUARDED_CALLS: usize = 1 << 18;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -119,6 +125,9 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("journal-bytes", JOURNAL_BYTES, "a .journal file, decompressed"),
     ("held-lines", HELD_LINES, "lines held to find a log's year, zone or boot time"),
     ("served-connections", SERVED_CONNECTIONS, "connections of clients to a played server"),
+    ("spool-bytes", SPOOL_BYTES, "recorded traffic that waits for the disk"),
+    ("guarded-bytes", GUARDED_BYTES, "a request body that the proxy's guard looks at"),
+    ("guarded-calls", GUARDED_CALLS, "calls in flight that the proxy's guard follows"),
     ("evidence-bytes", EVIDENCE_BYTES, "messages that an evidence bundle is chosen from"),
     ("bundle-member-bytes", BUNDLE_MEMBER_BYTES, "one member of an evidence bundle, unpacked"),
     ("bundle-ratio", BUNDLE_RATIO, "unpacked to packed size of a member of an evidence bundle"),

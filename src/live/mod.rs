@@ -1,0 +1,4 @@
+//! Traffic as it happens: a recording proxy, a capture, and findings about both while they run.
+
+pub mod proxy;
+pub mod spool;
