@@ -15,9 +15,8 @@ pub(super) fn to_server(parts: &mut request::Parts, upstream: &Upstream, to_h2: 
     let host = given.filter(|_| keep_host).unwrap_or_else(|| authority.to_owned());
     let had_host = parts.headers.contains_key(HOST);
     parts.headers = end_to_end(&parts.headers, to_h2);
-    if to_h2 {
-        parts.headers.remove(HOST);
-    } else if let Ok(value) = HeaderValue::from_str(&host) {
+    // HTTP/2 has it in the URI, below.
+    if let (false, Ok(value)) = (to_h2, HeaderValue::from_str(&host)) {
         if had_host {
             parts.headers.insert(HOST, value);
         } else {
@@ -63,6 +62,7 @@ fn end_to_end(headers: &HeaderMap, to_h2: bool) -> HeaderMap {
     for (name, value) in headers {
         let of_connection = *name == CONNECTION
             || *name == UPGRADE
+            || (*name == HOST && to_h2)
             || (*name == TRANSFER_ENCODING && (to_h2 || !is_chunked))
             || (*name == TE && value.as_bytes() != b"trailers")
             || matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings")
