@@ -5,7 +5,7 @@ use super::serve::{said, speed};
 use super::{CLEAN, Command, FOUND, TROUBLE, output, values};
 use crate::drive::Target;
 use crate::drive::replay::schedule::{Schedule, Selection};
-use crate::drive::replay::{self, Options};
+use crate::drive::replay::{self, Connections, Options};
 use crate::drive::tape;
 use crate::model::options::ReadOptions;
 use crate::report::clean::clean;
@@ -64,8 +64,8 @@ struct Replay {
     #[arg(long, help_heading = "Calls")]
     renumber: bool,
 
-    /// Connections: recorded, or own (one a call)
-    #[arg(long, value_name = "WHICH", default_value = "recorded", value_parser = ["recorded", "own"], help_heading = "Calls")]
+    /// Connections: recorded, pooled (any that is free) or own (one a call)
+    #[arg(long, value_name = "WHICH", default_value = "recorded", value_parser = ["recorded", "pooled", "own"], help_heading = "Calls")]
     connections: String,
 
     /// Send this many times faster than recorded
@@ -128,7 +128,11 @@ impl Replay {
             times: self.times,
             jitter: ns(self.jitter),
             renumber: self.renumber,
-            own_connections: self.connections == "own",
+            connections: match self.connections.as_str() {
+                "pooled" => Connections::Pooled,
+                "own" => Connections::Own,
+                _ => Connections::Recorded,
+            },
             patience: ns(self.timeout),
             allow: self.allow.clone(),
         };

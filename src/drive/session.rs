@@ -11,6 +11,8 @@ use std::time::Duration;
 const REVISION: &str = "2025-06-18";
 /// The first revision without a handshake and without sessions.
 const MODERN: &str = "2026-07-28";
+/// Marks, in `_meta`, what a run asks for its own sake: a replay of its recording leaves that out.
+pub(super) const LOOKUP: &str = "crosswire/lookup";
 /// Pages of a tool list that are read.
 const PAGES: usize = 100;
 
@@ -21,7 +23,7 @@ pub struct Session {
     pub id: Option<String>,
     /// Protocol revision.
     pub revision: String,
-    /// `name/version` of the server.
+    /// `name/version` of the server; the name alone where it gives no version.
     pub server: Option<String>,
 }
 
@@ -71,7 +73,8 @@ impl Session {
             return Err(SessionError::Refused(url, refusal(&heard, reply.as_ref())));
         };
         let text = |path: &str| result.pointer(path).and_then(Value::as_str);
-        let server = text("/serverInfo/name").map(|n| format!("{n}/{}", text("/serverInfo/version").unwrap_or("?")));
+        let version = text("/serverInfo/version").filter(|v| !v.is_empty());
+        let server = text("/serverInfo/name").map(|n| version.map_or(n.to_owned(), |v| format!("{n}/{v}")));
         let session = Session {
             id: heard.header("mcp-session-id").map(str::to_owned),
             revision: text("/protocolVersion").unwrap_or(REVISION).to_owned(),
@@ -138,7 +141,10 @@ impl Session {
         let mut tools = vec![];
         let mut cursor: Option<String> = None;
         for page in 0..PAGES {
-            let params = cursor.as_ref().map_or(Value::Null, |c| json!({ "cursor": c }));
+            let mut params = json!({ "_meta": { LOOKUP: true } });
+            if let (Some(cursor), Some(params)) = (&cursor, params.as_object_mut()) {
+                params.insert("cursor".into(), cursor.as_str().into());
+            }
             let ask = self.ask(&RpcId::Int(1 + page as i64), "tools/list", &params);
             let heard = client.once(&ask, patience).map_err(|e| SessionError::Io(url.clone(), e))?;
             let reply = message::replies(&heard).into_iter().next();

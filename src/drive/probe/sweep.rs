@@ -3,13 +3,16 @@
 use super::plan::{Configuration, Maker, configurations};
 use super::repetition::{self, Repetition};
 use super::report::{CallRef, Counts, Finding, LISTED, Report, Row};
-use super::volley::{Flight, POOL, Pool, Range};
+use super::volley::{Flight, Pool, Range};
 use super::{Options, Progress};
 use crate::drive::check::{Claim, Expect, Fault};
 use crate::drive::session::{Session, SessionError};
 use crate::model::time::Time;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+/// Calls in flight at most where repetitions run at once.
+const IN_FLIGHT: usize = 64;
 
 /// Runs the sweep into the report.
 pub fn run(
@@ -103,14 +106,14 @@ fn configuration(
     findings: &mut Vec<Finding>,
 ) -> Result<(), SessionError> {
     let mut latencies = vec![];
-    let alone = c.get || c.pooled || c.batch > POOL || !disturbs(c);
-    // Calls that disturb a session get one of their own; as few of them run, several can at once.
-    let groups = if alone { options.repetitions } else { 1 };
-    let at_once = if alone { 1 } else { options.repetitions };
+    // Calls that disturb a session get one of their own. They wait long where a reply is lost, so
+    // several repetitions run at once.
+    let most = if disturbs(c) { (IN_FLIGHT / c.calls().max(1)).max(1) as u64 } else { 1 };
     let mut kept: Option<Vec<Session>> = None;
     let pool = c.pooled.then(Pool::default);
     let mut outcome = Ok(());
-    for group in 0..groups {
+    for first in (0..options.repetitions).step_by(most as usize) {
+        let at_once = most.min(options.repetitions - first);
         if !pace.wait(range, c.calls() * at_once as usize) {
             break;
         }
@@ -124,7 +127,7 @@ fn configuration(
         let fresh = || {
             (0..c.sessions()).map(|_| Session::open(range.client, range.patience * 2)).collect::<Result<Vec<_>, _>>()
         };
-        let result = if at_once > 1 {
+        let result = if disturbs(c) {
             std::thread::scope(|scope| {
                 let run = |number| -> Result<(), SessionError> {
                     let sessions = fresh()?;
@@ -132,21 +135,16 @@ fn configuration(
                     sessions.iter().for_each(|s| s.close(range.client));
                     Ok(())
                 };
-                let threads: Vec<_> = (0..at_once).map(|n| scope.spawn(move || run(n))).collect();
+                let threads: Vec<_> = (first..first + at_once).map(|n| scope.spawn(move || run(n))).collect();
                 threads.into_iter().filter_map(|t| t.join().ok()).collect::<Result<(), _>>()
             })
         } else {
-            if disturbs(c)
-                && let Some(used) = kept.take()
-            {
-                used.iter().for_each(|s| s.close(range.client));
-            }
             let sessions = match kept.take() {
                 Some(sessions) => Ok(sessions),
                 None => fresh(),
             };
             sessions.map(|sessions| {
-                once(group, &sessions);
+                once(first, &sessions);
                 kept = Some(sessions);
             })
         };

@@ -33,12 +33,23 @@ pub struct Options {
     pub jitter: Duration,
     /// Ids are given out anew, one after the other in each session.
     pub renumber: bool,
-    /// One connection a call; otherwise as recorded.
-    pub own_connections: bool,
+    /// On which connections.
+    pub connections: Connections,
     /// How long a caller waits.
     pub patience: Duration,
     /// Tools that may be called though they are not marked read-only.
     pub allow: Vec<String>,
+}
+
+/// On which connections calls are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// On the same ones as recorded.
+    Recorded,
+    /// On any that is free; a new one is opened only if none is.
+    Pooled,
+    /// One a call.
+    Own,
 }
 
 /// Most calls in flight.
@@ -60,8 +71,12 @@ struct Landed {
 struct Progress {
     landed: Vec<Landed>,
     done: Vec<bool>,
+    /// Calls before this one were sent, or will not be.
+    turn: usize,
+    passed: Vec<bool>,
     flying: usize,
-    lines: FxHashMap<usize, Line>,
+    /// Kept connections by their key.
+    lines: FxHashMap<usize, Vec<Line>>,
 }
 
 struct Round<'a> {
@@ -117,7 +132,8 @@ fn rounds(client: &Client, schedule: &Schedule, options: &Options, seed: &mut u6
             tools.insert(name, tool);
         }
     }
-    let progress = Progress { done: vec![false; schedule.calls.len()], ..Progress::default() };
+    let none = vec![false; schedule.calls.len()];
+    let progress = Progress { done: none.clone(), passed: none, ..Progress::default() };
     let round = Round {
         client,
         options,
@@ -174,6 +190,7 @@ impl Round<'_> {
                 scope.spawn(move || {
                     self.client.stop.sleep_until(Instant::now() + late);
                     let landed = self.one(index, call, id);
+                    self.pass(index);
                     let mut progress = self.lock();
                     progress.flying -= 1;
                     if let Some(done) = progress.done.get_mut(index) {
@@ -208,7 +225,7 @@ impl Round<'_> {
         };
         let Some(session) = session.filter(|_| landed.not_sent.is_none()) else { return landed };
         let ask = session.ask(&landed.id, &call.what.method, &call.what.params);
-        let kept = if self.options.own_connections { None } else { self.lock().lines.remove(&call.connection) };
+        let kept = self.key(call).and_then(|key| self.lock().lines.get_mut(&key)?.pop());
         if let Some(line) = kept.filter(Line::is_open)
             && let Ok(heard) = self.on(line, &ask, call, &mut landed)
             && (heard.status.is_some() || heard.end.is_none())
@@ -223,6 +240,33 @@ impl Round<'_> {
         landed
     }
 
+    /// Under what a call's connection is kept; none where it is not.
+    fn key(&self, call: &Planned) -> Option<usize> {
+        match self.options.connections {
+            Connections::Recorded => Some(call.connection),
+            Connections::Pooled => Some(0),
+            Connections::Own => None,
+        }
+    }
+
+    /// Waits until every earlier call was sent: threads and connecting must not change the order.
+    fn wait_for_turn(&self, index: usize) {
+        if self.options.jitter.is_zero() {
+            self.wait(|p| p.turn >= index);
+        }
+    }
+
+    fn pass(&self, index: usize) {
+        let mut progress = self.lock();
+        if let Some(passed) = progress.passed.get_mut(index) {
+            *passed = true;
+        }
+        while progress.passed.get(progress.turn) == Some(&true) {
+            progress.turn += 1;
+        }
+        self.changed.notify_all();
+    }
+
     fn on(
         &self,
         mut line: Line,
@@ -230,9 +274,14 @@ impl Round<'_> {
         call: &Planned,
         landed: &mut Landed,
     ) -> std::io::Result<Heard> {
+        self.wait_for_turn(landed.index);
         landed.sent_ns = now_ns();
         line.send(self.client, ask)?;
-        let patience = call.left_ms.map_or(self.options.patience, |ms| Duration::from_secs_f64(ms.max(0.0) / 1000.0));
+        self.pass(landed.index);
+        // A server works no faster because calls are sent faster: only a slower replay changes this.
+        let slower = (1.0 / self.options.speed).max(1.0);
+        let left = |ms: f64| Duration::try_from_secs_f64(ms * slower / 1000.0).unwrap_or_default();
+        let patience = call.left_ms.map_or(self.options.patience, left);
         let mut answered: Option<Instant> = None;
         let mut count = 0;
         let heard = line.hear(Instant::now() + patience, |heard| {
@@ -248,8 +297,8 @@ impl Round<'_> {
         landed.over_ns = landed.replies.first().map_or_else(now_ns, |r| r.at_ns);
         let error = landed.replies.first().filter(|r| r.is_rpc_error && heard.status.is_some_and(|s| s >= 400));
         landed.refused = heard.status.filter(|s| *s >= 400).map(|_| refusal(&heard, error));
-        if heard.end == Some(End::Complete) && !self.options.own_connections {
-            self.lock().lines.insert(call.connection, line);
+        if let Some(key) = self.key(call).filter(|_| heard.end == Some(End::Complete)) {
+            self.lock().lines.entry(key).or_default().push(line);
         }
         Ok(heard)
     }

@@ -1,5 +1,6 @@
 //! What is sent when: the recorded calls with their order and concurrency.
 
+use crate::drive::session::LOOKUP;
 use crate::drive::tape::{Tape, TapeCall};
 use crate::report::filter::glob;
 use rustc_hash::FxHashMap;
@@ -64,7 +65,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// From a recording. Handshakes are left out: every session is opened anew.
+    /// From a recording. Handshakes are left out, as every session is opened anew, and so is what
+    /// an earlier replay or probe asked for its own sake.
     pub fn new(tape: &Tape, selection: &Selection) -> Schedule {
         let mut schedule = Schedule::default();
         let mut connections: FxHashMap<_, usize> = FxHashMap::default();
@@ -116,6 +118,9 @@ fn wants_session(selection: &Selection, session: Option<&str>) -> bool {
 
 fn is_replayed(call: &TapeCall, selection: &Selection) -> bool {
     let name = call.tool().unwrap_or(&call.method);
+    if call.params.get("_meta").is_some_and(|m| m.get(LOOKUP).is_some()) {
+        return false;
+    }
     !matches!(call.method.as_str(), "initialize" | "server/discover" | "subscriptions/listen")
         && (selection.tools.is_empty() || selection.tools.iter().any(|t| glob(t, name)))
 }
