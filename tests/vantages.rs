@@ -240,3 +240,28 @@ fn a_request_answered_202_was_sent() {
     std::fs::write(&paths[0], empty.join("\n")).unwrap();
     assert_eq!(rules(&analyze(&paths)), ["orphaned/empty-success"]);
 }
+
+#[test]
+fn a_line_that_fits_two_calls_is_ambiguous() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, access) = (folder.path().join("client.jsonl"), folder.path().join("access.log"));
+    let mut calls = String::new();
+    let mut lines = String::new();
+    // Two at once in every minute, and one alone half a minute later.
+    for minute in 0..6 {
+        for (second, tool) in [(5, "search"), (5, "fetch"), (35, "search")] {
+            calls += &format!(
+                "{{\"at\":\"2026-11-29T19:4{minute}:{second:02}.100Z\",\"ended\":\"2026-11-29T19:4{minute}:{second:02}.300Z\",\"tool\":\"{tool}\",\"outcome\":\"ok\"}}\n"
+            );
+            lines += &format!(
+                "10.0.0.7 - - [29/Nov/2026:19:4{minute}:{second:02} +0000] \"POST /mcp HTTP/1.1\" 200 182 \"-\" \"x\"\n"
+            );
+        }
+    }
+    std::fs::write(&record, calls).unwrap();
+    std::fs::write(&access, lines).unwrap();
+    let report = analyze(&[record, access]);
+    let joined: Vec<_> = report.inputs.iter().map(|i| (i.joined, i.ambiguous)).collect();
+    assert_eq!((report.calls.len(), joined), (18, vec![(18, 12), (18, 12)]));
+    assert!(report.findings.is_empty());
+}

@@ -41,6 +41,7 @@ pub fn report(
             for i in seen {
                 if let Some(info) = inputs.get_mut(i as usize) {
                     info.joined += 1;
+                    info.ambiguous += u64::from(c.sightings.iter().any(|s| s.input == i && s.ambiguous));
                 }
             }
         }
@@ -218,6 +219,7 @@ fn sighting(world: &World, c: HopCallId, options: &AnalyzeOptions) -> Option<Sig
         reply_sha256: reply.and_then(|r| hash(&r.sha256)),
         reply_at: reply.map(|r| r.last.at),
         request_sha256: hash(&rpc.sha256),
+        ambiguous: world.logs.ambiguous.contains(&hop.visit),
         detail: options.details.then(|| Box::new(detail(visit, rpc, reply))),
         ..visited(visit)
     })

@@ -124,7 +124,7 @@ impl World {
             }
         }
         let mut chains = chain::chains(&visits, &hop_of, &groups, &order);
-        logs::join_lines(&mut visits, &mut chains, &logs);
+        logs::join_lines(&mut visits, &mut chains, &mut logs);
         let answers = answers::answers(&visits, &mut groups, &order);
         let contents = content::contents(&visits, &answers, &groups, &tracked.shapes);
         let mut world = World {
@@ -284,7 +284,7 @@ impl World {
     }
 
     /// Gives each call the client's record of it; records of calls that nobody saw become calls of their own.
-    fn join_clients(&self, calls: &mut Vec<(Time, JointCall)>) {
+    fn join_clients(&mut self, calls: &mut Vec<(Time, JointCall)>) {
         let mine: Vec<(HopCallId, &Visit)> = self
             .logs
             .clients
@@ -301,15 +301,23 @@ impl World {
             })
             .collect();
         let found = clients::pair(&records, &seen);
+        let mut unsure = vec![];
         for (r, (c, visit)) in mine.iter().enumerate() {
-            match found.get(&r).and_then(|n| calls.get_mut(*n as usize)) {
-                Some((_, joint)) => joint.client = Some(*c),
+            match found.get(&r).and_then(|p| Some((calls.get_mut(p.name as usize)?, p.ambiguous))) {
+                Some(((_, joint), ambiguous)) => {
+                    joint.client = Some(*c);
+                    // A line that got its name from a record that fits another line is no surer than that.
+                    let line = joint.hops.first().and_then(|h| self.hop_call(*h)).map(|h| h.visit);
+                    let ambiguous = ambiguous || line.is_some_and(|v| self.logs.ambiguous.contains(&v));
+                    unsure.extend(self.hop_call(*c).filter(|_| ambiguous).map(|call| call.visit));
+                }
                 None => calls.push((
                     visit.asked,
                     JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: Some(*c), ask: None },
                 )),
             }
         }
+        self.logs.ambiguous.extend(unsure);
     }
 
     /// The server's own requests, once each: at the hop nearest the client that shows them.
@@ -349,6 +357,12 @@ impl World {
     pub fn fronts(&self) -> impl Iterator<Item = u32> + '_ {
         let firsts = self.chains.all.iter().filter_map(|c| c.first().copied());
         firsts.filter(|v| self.visits.get(*v as usize).is_some_and(|x| x.vantage != Vantage::Client))
+    }
+
+    /// Could a line or client's record of the call be another call's as well?
+    pub fn is_ambiguous(&self, joint: &JointCall) -> bool {
+        let all = joint.hops.iter().chain(&joint.lines).chain(&joint.client);
+        all.filter_map(|c| self.hop_call(*c)).any(|c| self.logs.ambiguous.contains(&c.visit))
     }
 
     /// The visit of a call at a hop.

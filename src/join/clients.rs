@@ -12,6 +12,8 @@ use std::sync::Arc;
 const SLACK_NS: i64 = 300_000_000;
 /// Slack where session and id name the call, ns: only to tell reuses of an id apart.
 const EXACT_SLACK_NS: i64 = 5_000_000_000;
+/// Two writers stamp the same moment this differently though their clocks agree, ns.
+const JITTER_NS: i64 = 2_000_000;
 /// Candidates of one record.
 const NEAREST: usize = 64;
 
@@ -25,8 +27,17 @@ pub struct Seen<'a> {
     pub rpc: &'a Rpc,
 }
 
-/// For each client visit (by its place in `records`) the name of what was seen of it.
-pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, u32> {
+/// What a client's record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paired {
+    /// The name of what was seen.
+    pub name: u32,
+    /// Something else that was seen fits no worse, as far as the times are known.
+    pub ambiguous: bool,
+}
+
+/// For each client visit (by its place in `records`) what was seen of it.
+pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
     let mut by_time: Vec<(i64, usize)> = seen.iter().enumerate().map(|(i, s)| (s.visit.asked.ns(), i)).collect();
     // A server's line is written when headers are sent: anywhere between asking and the end.
     by_time.extend(seen.iter().enumerate().filter_map(|(i, s)| Some((s.visit.head?.at.ns(), i))));
@@ -61,14 +72,30 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, u32> {
         pairs.extend(near.into_iter().map(|(rank, distance, i)| (rank, distance, r, i)));
     }
     pairs.sort_unstable();
-    let (mut out, mut used) = (FxHashMap::default(), FxHashSet::default());
-    for (_, _, r, i) in pairs {
-        let Some(name) = seen.get(i).map(|s| s.name) else { continue };
-        if !out.contains_key(&r) && used.insert(i) {
-            out.insert(r, name);
+    let (mut found, mut used) = (FxHashMap::default(), FxHashMap::default());
+    for (rank, distance, r, i) in &pairs {
+        if !found.contains_key(r) && !used.contains_key(i) {
+            used.insert(*i, (*rank, *r));
+            found.insert(*r, (*rank, *distance, *i));
         }
     }
-    out
+    let mut unsure: FxHashSet<usize> = FxHashSet::default();
+    for (rank, distance, r, i) in pairs {
+        let (Some(record), Some(other), Some((best, least, mine))) = (records.get(r), seen.get(i), found.get(&r))
+        else {
+            continue;
+        };
+        let resolution = record.at.error_ns.max(other.visit.at.error_ns) + JITTER_NS;
+        // What another record has by a better key is not this one's.
+        let free = used.get(&i).is_none_or(|(held, _)| *held >= rank);
+        if i != *mine && rank > EXACT && rank <= *best && free && distance - least <= resolution {
+            unsure.insert(r);
+        }
+    }
+    let paired = |(r, (_, _, i)): (&usize, &(u8, i64, usize))| {
+        Some((*r, Paired { name: seen.get(*i)?.name, ambiguous: unsure.contains(r) }))
+    };
+    found.iter().filter_map(paired).collect()
 }
 
 /// Ranks up to this are named by id, and need not be near in time.
@@ -118,7 +145,8 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
 
 /// Gives log lines that say nothing of JSON-RPC what the client's record of the call says; `lines` are
 /// of one log.
-pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) {
+/// Gives the lines for which another record fits no worse.
+pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<u32> {
     let given = sessions_given(visits, clients);
     let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
     let seen: Vec<Seen<'_>> = lines
@@ -127,7 +155,8 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) {
         .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
         .collect();
     let paired = pair(&records, &seen);
-    let found: Vec<(u32, u32)> = paired.into_iter().filter_map(|(r, l)| Some((*clients.get(r)?, l))).collect();
+    let unsure = paired.values().filter(|p| p.ambiguous).map(|p| p.name).collect();
+    let found: Vec<(u32, u32)> = paired.into_iter().filter_map(|(r, p)| Some((*clients.get(r)?, p.name))).collect();
     for (c, l) in found {
         let Some(client) = visits.get(c as usize).cloned() else { continue };
         let Some(line) = visits.get_mut(l as usize) else { continue };
@@ -145,6 +174,7 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) {
             *mine = Rpc { sha256: [0; 32], body, ..theirs.clone() };
         }
     }
+    unsure
 }
 
 /// The session that each `initialize` of a client was given: the next new one that it names.

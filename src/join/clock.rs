@@ -244,7 +244,24 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
         return None;
     }
     let near: Vec<(Time, i64)> = (best - wide..=best + wide).filter_map(|b| bins.get(&b)).flatten().copied().collect();
-    drift::fit(near, error).map(|o| Offset { error_ns: o.error_ns.max(BIN_NS), ..o })
+    let rough = drift::fit(near, error)?;
+    let near: Vec<(Time, i64)> =
+        b.iter().filter_map(|(key, mine)| Some(nearest(&rough, mine, a.get(key)?))).flatten().collect();
+    Some(drift::fit(near, error).filter(|o| o.error_ns < BIN_NS).unwrap_or(rough))
+}
+
+/// For each moment of a log the nearest of the reference's, once it is about on its clock.
+fn nearest(rough: &Offset, mine: &[&Tick], theirs: &[&Tick]) -> Vec<(Time, i64)> {
+    let mut times: Vec<Time> = theirs.iter().map(|t| t.at).collect();
+    times.sort_unstable();
+    let near = |t: &&Tick| {
+        let at = rough.apply(t.at);
+        let from = times.partition_point(|x| *x < at);
+        let around = times.get(from.saturating_sub(1)..times.len().min(from + 1))?;
+        let x = around.iter().min_by_key(|x| x.since(at).abs())?;
+        (x.since(at).abs() <= rough.error_ns.max(BIN_NS)).then(|| (t.at, x.since(t.at)))
+    };
+    mine.iter().filter_map(near).collect()
 }
 
 /// Puts all times of a visit on the reference clock.

@@ -22,6 +22,8 @@ pub struct Logs {
     pub clients: Vec<u32>,
     /// Inputs that show requests (access lines), by vantage.
     pub access_inputs: Vec<InputId>,
+    /// Lines and clients' records that other exchanges fit as well as the one that they are joined to.
+    pub ambiguous: FxHashSet<u32>,
 }
 
 /// An offset below this is taken for none: it is within what response times explain, ns.
@@ -201,13 +203,14 @@ fn order_of(vantage: Vantage) -> u8 {
 }
 
 /// Joins the lines of access logs to the exchanges of the wire, or of the logs before them.
-pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &Logs) {
+pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &mut Logs) {
     let mut inputs: Vec<(u8, InputId)> = logs
         .access_inputs
         .iter()
         .filter_map(|i| visits.iter().find(|v| v.input == *i).map(|v| (order_of(v.vantage), *i)))
         .collect();
     inputs.sort_unstable();
+    let mut ambiguous = FxHashSet::default();
     for (n, (_, input)) in inputs.iter().enumerate() {
         let earlier: FxHashSet<InputId> = inputs.iter().take(n).map(|(_, i)| *i).collect();
         let vantage = visits.iter().find(|v| v.input == *input).map_or(Vantage::Proxy, |v| v.vantage);
@@ -227,13 +230,14 @@ pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &Logs) {
             known.extend(end);
         }
         let offset = logs.offsets.get(input).copied().flatten();
-        let rest = attach_all(visits, chains, &mut known, lines, offset);
+        let rest = attach_all(visits, chains, &mut known, lines, offset, &mut ambiguous);
         // What the client's record says comes in only where nothing else tells what a line is about.
         if !logs.clients.is_empty() && !rest.is_empty() {
-            clients::enrich(visits, &logs.clients, &rest);
-            attach_all(visits, chains, &mut known, rest, offset);
+            ambiguous.extend(clients::enrich(visits, &logs.clients, &rest));
+            attach_all(visits, chains, &mut known, rest, offset, &mut ambiguous);
         }
     }
+    logs.ambiguous = ambiguous;
 }
 
 /// Joins `lines` to exchanges of `known`, takes these out of it, and gives the lines that are left.
@@ -243,20 +247,30 @@ fn attach_all(
     known: &mut Vec<u32>,
     mut lines: Vec<u32>,
     offset: Option<Offset>,
+    ambiguous: &mut FxHashSet<u32>,
 ) -> Vec<u32> {
     let found = attach(visits, known, &lines, offset);
-    for (line, seen) in &found {
-        chains.merge_into(*seen, *line);
-        share(visits, *seen, *line);
+    for (line, joined) in &found {
+        chains.merge_into(joined.to, *line);
+        let of = |v: u32| visits.get(v as usize).map(|v| (&v.session, &v.given));
+        let one_session = joined.rivals.iter().all(|r| of(*r) == of(joined.to));
+        if !joined.rivals.is_empty() {
+            ambiguous.insert(*line);
+        }
+        // What may be another's is not taken over.
+        if one_session {
+            share(visits, joined.to, *line, joined.rivals.is_empty());
+        }
     }
     lines.retain(|l| !found.contains_key(l));
-    let taken: FxHashSet<u32> = found.into_values().collect();
+    let taken: FxHashSet<u32> = found.into_values().map(|j| j.to).collect();
     known.retain(|k| !taken.contains(k));
     lines
 }
 
-/// What one line of an exchange knows and the other does not: the session, and what was asked.
-fn share(visits: &mut [Visit], a: u32, b: u32) {
+/// What one line of an exchange knows and the other does not: the session, and, where the join is `sure`,
+/// what was asked.
+fn share(visits: &mut [Visit], a: u32, b: u32, sure: bool) {
     let (Some(x), Some(y)) = (visits.get(a as usize).cloned(), visits.get(b as usize).cloned()) else { return };
     for (v, other) in [(a, &y), (b, &x)] {
         let Some(v) = visits.get_mut(v as usize).filter(|v| !v.place.is_frame) else { continue };
@@ -264,7 +278,8 @@ fn share(visits: &mut [Visit], a: u32, b: u32) {
             v.session.clone_from(&other.session);
             v.given.clone_from(&other.given);
         }
-        if v.rpc.iter().all(|r| r.method.is_none())
+        if sure
+            && v.rpc.iter().all(|r| r.method.is_none())
             && other.rpc.iter().any(|r| r.method.is_some())
             && !other.place.is_frame
         {

@@ -84,6 +84,8 @@ pub struct InputInfo {
     pub problems: Problems,
     /// How many of its records were joined to calls seen elsewhere too.
     pub joined: u64,
+    /// Of these, how many could be another call's as well.
+    pub ambiguous: u64,
     /// What it can and cannot show, one line for the source table.
     pub shows: String,
 }
@@ -259,6 +261,9 @@ pub struct Sighting {
     pub at: Option<Time>,
     /// How far that may be off, ms.
     pub at_error_ms: Option<f64>,
+    /// It could be another call's as well, as far as times and what is logged tell.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ambiguous: bool,
     /// The client's address and port as seen here.
     pub peer: Option<String>,
     /// HTTP status.

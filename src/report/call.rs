@@ -134,9 +134,10 @@ fn sighting(shown: &Shown<'_>, s: &Sighting, paper: &mut Paper<'_>) -> io::Resul
         (None, Some(n)) => format!("line {n}"),
         (None, None) => "no place".into(),
     };
+    let unsure = if s.ambiguous { "; may be another call's" } else { "" };
     let error = s.at_error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e} ms"));
     let at = s.at.map_or("time not known".into(), |t| format!("{t}{error}"));
-    fact("request", &format!("{}, {at}", place(s.frame, s.line)), paper)?;
+    fact("request", &format!("{}, {at}{unsure}", place(s.frame, s.line)), paper)?;
     if let Some(t) = s.head_at {
         fact("head", &t.to_string(), paper)?;
     }

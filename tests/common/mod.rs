@@ -30,6 +30,7 @@ pub fn input(name: &str, vantage: Vantage, side: Option<Side>, records: u64) -> 
         clock_drift_error_ppm: None,
         problems: Problems::default(),
         joined: 0,
+        ambiguous: 0,
         shows: String::new(),
     }
 }

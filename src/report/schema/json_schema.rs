@@ -86,6 +86,7 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Sha256 => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
         Kind::CallKey => json!({ "type": "string", "pattern": "^c[0-9]+$" }),
         Kind::RpcId => json!({ "type": ["string", "number"] }),
+        Kind::Flag => json!({ "type": "boolean" }),
         Kind::Exactly(text) => json!({ "const": text }),
         Kind::OneOf(words) => {
             json!({ "type": "string", "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() })

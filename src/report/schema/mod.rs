@@ -29,6 +29,8 @@ pub enum Kind {
     CallKey,
     /// A JSON-RPC id: string or number.
     RpcId,
+    /// True or false.
+    Flag,
     /// This very text.
     Exactly(&'static str),
     /// One of these words, each with its meaning.
@@ -93,6 +95,7 @@ impl Kind {
             Kind::Sha256 => "SHA-256".into(),
             Kind::CallKey => "call key".into(),
             Kind::RpcId => "string or number".into(),
+            Kind::Flag => "true or false".into(),
             Kind::Exactly(text) => format!("\"{text}\""),
             Kind::OneOf(_) => "one word".into(),
             Kind::Object(name) => format!("object: {name}"),

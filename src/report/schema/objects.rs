@@ -1,7 +1,7 @@
 //! The objects of the JSON outputs.
 
 use super::Kind::{
-    Any, CallKey, Count, Exactly, Integer, List, Number, Object as Of, OneOf, Pair, RpcId, Sha256, Text, Time,
+    Any, CallKey, Count, Exactly, Flag, Integer, List, Number, Object as Of, OneOf, Pair, RpcId, Sha256, Text, Time,
 };
 use super::Presence::{Always, Nullable, Optional};
 use super::{Field, Kind, Object, PROBLEMS, Presence};
@@ -134,6 +134,7 @@ pub static OBJECTS: &[Object] = &[
             field("clock_drift_error_ppm", Nullable, Number, "How far that may be off."),
             field("problems", Always, List(&Of("problem")), "What could not be read, one entry a kind."),
             field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too."),
+            field("ambiguous", Always, Count, "Of these, how many could be another call's as well."),
             field("shows", Always, Text, "What it can and cannot show."),
         ],
     },
@@ -255,6 +256,12 @@ pub static OBJECTS: &[Object] = &[
             field("line", Nullable, Count, "Line of its record, from 1."),
             field("at", Nullable, Time, "Estimated start of the request."),
             field("at_error_ms", Nullable, Number, "How far that may be off, ms."),
+            field(
+                "ambiguous",
+                Optional,
+                Flag,
+                "True where another call's record fits no worse: it supports nothing; left out: false.",
+            ),
             field("peer", Nullable, Text, "The client's address and port as seen here."),
             field("status", Nullable, Count, "HTTP status."),
             field(

@@ -13,7 +13,7 @@ const COLUMNS: &[Column] = &[
     column("First (UTC)", "first", 12, 23),
     column("Last (UTC)", "last", 12, 23),
     column("Clock", "clock_offset_ms", 7, 22),
-    column("Joined", "joined", 6, 10),
+    column("Joined", "joined", 6, 20),
     column("Problems", "problems", 8, 30),
     column("Shows", "shows", 12, 48),
 ];
@@ -36,7 +36,7 @@ fn cells(view: &View<'_>, number: usize, i: &InputInfo) -> Vec<Cell> {
         super::time(i.first),
         super::time(i.last),
         Cell::optional(i.clock_offset_ms, |ms| Cell::short(clock_text(ms, i), ms.to_string())),
-        if view.report.inputs.len() > 1 { Cell::number(i.joined) } else { Cell::short("–", i.joined.to_string()) },
+        if view.report.inputs.len() > 1 { joined(i) } else { Cell::short("–", i.joined.to_string()) },
         problems(i),
         Cell::new(&i.shows),
     ]
@@ -63,6 +63,13 @@ fn clock_text(offset_ms: f64, i: &InputInfo) -> String {
         format!("as is{error}")
     } else {
         format!("{offset_ms:+.1} ms{error}{drift}")
+    }
+}
+
+fn joined(i: &InputInfo) -> Cell {
+    match i.ambiguous {
+        0 => Cell::number(i.joined),
+        n => Cell::short(format!("{} ({n} ambiguous)", i.joined), i.joined.to_string()),
     }
 }
 

@@ -48,9 +48,12 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let why: Vec<String> = verdict.signs.iter().map(|s| sign(s, &own, &other)).collect();
         let mut evidence = vec![at_request(record, format!("the client's record of {own}: {}", why.join("; ")))];
         evidence.push(at_request(theirs, format!("the client's record of {other}")));
-        for line in joint.hops.iter().chain(&joint.lines).filter_map(|h| world.visit_of(*h)) {
+        for h in joint.hops.iter().chain(&joint.lines) {
+            let Some(line) = world.visit_of(*h) else { continue };
             let mark = line.head.unwrap_or(crate::model::exchange::Mark { place: line.place, at: line.asked });
-            evidence.push(at_mark(line, mark, format!("its line, status {}", line.status.unwrap_or(0))));
+            let sure =
+                if world.is_ambiguous(joint) { "perhaps its line (another call fits as well)" } else { "its line" };
+            evidence.push(at_mark(line, mark, format!("{sure}, status {}", line.status.unwrap_or(0))));
         }
         let through_proxy = world.visits.iter().any(|v| v.vantage == Vantage::Proxy);
         let mut fault = vec![Hop::Client, Hop::Server];
