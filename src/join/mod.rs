@@ -16,6 +16,7 @@ pub mod coverage;
 pub mod drift;
 pub mod fate;
 pub mod groups;
+pub mod handlers;
 pub mod logs;
 mod near;
 pub mod schema;

@@ -153,7 +153,7 @@ fn finding(view: &View<'_>, number: usize, f: &Finding, out: &mut dyn Write) -> 
     writeln!(out, "{}\n", escape(&clean_short(&f.summary, 800)))?;
     writeln!(out, "{}.\n", capital(&escape(&standing(f))))?;
     for e in &f.evidence {
-        let text = e.text.as_deref().map_or(String::new(), |t| format!(": {}", escape(&clean_short(t, 200))));
+        let text = e.text.as_deref().map_or(String::new(), |t| format!(": {}", escape(&clean_short(t, 400))));
         let filter = e.filter.as_deref().map_or(String::new(), |t| format!(" ({})", code(&clean_short(t, 200))));
         writeln!(out, "- {}{text}{filter}", code(&clean(&view.evidence(e))))?;
     }

@@ -166,7 +166,7 @@ fn finding(view: &View<'_>, number: usize, f: &Finding, paper: &mut Paper<'_>) -
     paper.flow(&clean_short(&f.summary, 800), 6, Style::Plain)?;
     const SHOWN: usize = 8;
     for e in f.evidence.iter().take(SHOWN) {
-        let text = e.text.as_deref().map_or(String::new(), |t| format!("  {}", clean_short(t, 200)));
+        let text = e.text.as_deref().map_or(String::new(), |t| format!("  {}", clean_short(t, 400)));
         paper.put("      ", Style::Plain)?;
         paper.flow(&format!("{}{text}", clean(&view.evidence(e))), 6, Style::Tone(Tone::Dim))?;
     }

@@ -10,6 +10,7 @@ pub mod crossed;
 pub mod fault;
 pub mod orphaned;
 pub mod protocol;
+pub mod server_log;
 pub mod session;
 pub mod stale;
 
@@ -75,7 +76,9 @@ pub fn check(world: &World) -> claim::Checked {
         claims.rule = rule.name;
         (rule.check)(world, &mut claims);
     }
-    claims.finish()
+    let mut checked = claims.finish();
+    server_log::complete(world, &mut checked.findings);
+    checked
 }
 
 #[cfg(test)]

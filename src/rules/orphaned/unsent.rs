@@ -6,6 +6,7 @@ use crate::join::calls::JointCall;
 use crate::join::coverage::Coverage;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
+use crate::model::report::Confidence;
 use crate::rules::claim::{Claim, at_request, call_name};
 
 /// A call in a client's record that no input shows which would have shown it.
@@ -70,6 +71,8 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     Some(Claim {
         confidence: u.coverage.confidence,
         fault: vec![Hop::Client],
+        // What never reached the proxy can have failed neither there nor behind it.
+        cleared: if u.coverage.confidence > Confidence::Possible { vec![Hop::Proxy, Hop::Server] } else { vec![] },
         session: visit.session.clone(),
         at: Some(call.asked),
         until: visit.ended.map(|e| e.at),
