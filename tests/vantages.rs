@@ -265,3 +265,42 @@ fn a_line_that_fits_two_calls_is_ambiguous() {
     assert_eq!((report.calls.len(), joined), (18, vec![(18, 12), (18, 12)]));
     assert!(report.findings.is_empty());
 }
+
+/// One line of an access log with sessions.
+fn access_line(end_s: f64, took_s: f64, method: &str, status: u16, bytes: u64, session: &str) -> String {
+    format!(
+        "{{\"msec\":\"{:.3}\",\"method\":\"{method}\",\"uri\":\"/mcp\",\"status\":\"{status}\",\"body_bytes_sent\":\"{bytes}\",\"request_time\":\"{took_s:.3}\",\"mcp_session_id\":\"{session}\"}}\n",
+        1_795_981_200.0 + end_s
+    )
+}
+
+#[test]
+fn an_access_log_shows_the_shape_of_a_hung_call_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let sid = "f4d7795fb7194aa6";
+    let found = |odd: &[String]| {
+        let mut lines = access_line(0.0, 0.01, "POST", 200, 300, "") + &access_line(0.1, 0.01, "POST", 202, 0, sid);
+        lines += &access_line(5.0, 0.2, "POST", 200, 500, sid);
+        lines.extend(odd.iter().map(String::as_str));
+        lines += &access_line(900.0, 0.2, "POST", 200, 500, sid);
+        std::fs::write(&path, lines).unwrap();
+        let report = analyze(std::slice::from_ref(&path));
+        report.findings.iter().map(|f| (f.rule, f.confidence)).collect::<Vec<_>>()
+    };
+    let hung = access_line(65.0, 60.001, "POST", 200, 0, sid);
+    assert_eq!(found(std::slice::from_ref(&hung)), [("orphaned/no-reply", Confidence::Possible)]);
+    for legal in [
+        access_line(65.0, 60.001, "POST", 200, 180, sid),
+        access_line(65.0, 41.7, "POST", 200, 0, sid),
+        access_line(65.0, 60.001, "POST", 202, 0, sid),
+        access_line(65.0, 60.001, "GET", 200, 0, sid),
+        access_line(65.0, 60.001, "POST", 200, 0, ""),
+    ] {
+        assert_eq!(found(std::slice::from_ref(&legal)), [], "{legal}");
+    }
+    let cancel = access_line(65.2, 0.002, "POST", 202, 0, sid);
+    assert_eq!(found(&[hung, cancel]), [], "its caller cancelled it");
+    let left = access_line(65.0, 60.0, "POST", 499, 0, sid);
+    assert_eq!(found(&[left]), [("orphaned/cut-off", Confidence::Certain)]);
+}

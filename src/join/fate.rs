@@ -266,6 +266,10 @@ impl World {
     pub fn waited_ns(&self, c: HopCallId) -> Option<i64> {
         let call = self.hop_call(c)?;
         let visit = self.visit_of(c)?;
+        // A line of a log is written when the call is over.
+        if let Some(logged) = visit.duration_ns.filter(|_| !visit.place.is_frame) {
+            return Some(logged);
+        }
         let until: Option<Time> =
             visit.client_closed.map(|m| m.at).or(call.closed).or(self.input_end.get(&visit.input).copied());
         until.map(|t| t.since(call.asked))

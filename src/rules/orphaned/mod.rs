@@ -1,6 +1,7 @@
 //! Calls without a reply, and replies without a call.
 
 pub mod accepted_only;
+mod access_shape;
 pub mod cut_off;
 pub mod empty_success;
 pub mod false_timeout;

@@ -19,10 +19,12 @@ The call's stream ended, or stayed silent for longer than a caller waits, withou
 the call whose reply went to another caller, or was dropped.
 
 Evidence: the request, and the end of its stream: a clean end without a message, an empty body, keep-alives until the \
-caller gave up.
+caller gave up. An access log alone makes it possible: status 200, no body, and an end at a usual deadline (60, 120, \
+240 or 300 s).
 
 Looks like it and is legal: cancelled calls, which may stay unanswered; a stream that breaks and is resumed; \
-subscriptions/listen, which may never be answered; calls still open when the input ends.
+subscriptions/listen, which may never be answered; calls still open when the input ends; in an access log also a 202, \
+a GET stream, and a call that a notification at its end may have cancelled.
 
 Cannot tell: calls whose packets are missing are `unobserved` and never reported here.
 
@@ -46,6 +48,9 @@ fn check(world: &World, claims: &mut Claims<'_>) {
                     .map(|v| crate::rules::claim::at_request(v, format!("request of {whose}, with the same id"))),
             );
         }
+        claims.claim(c);
+    }
+    for c in world.calls.iter().filter_map(|j| super::access_shape::claim(world, j)) {
         claims.claim(c);
     }
 }
