@@ -1,9 +1,10 @@
 //! What the commands that talk to servers and clients have in common.
 
+use super::output::is_one_of;
 use crate::drive::record::Recorder;
 use crate::drive::{Stop, Target};
 use anyhow::{Context, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where requests go, and what the user adds to them.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,9 +24,14 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If signals cannot be caught or the recording cannot be written.
-    pub fn client(&self, target: Target, what: &str) -> anyhow::Result<crate::drive::client::Client> {
+    pub fn client(
+        &self,
+        target: Target,
+        what: &str,
+        inputs: &[String],
+    ) -> anyhow::Result<crate::drive::client::Client> {
         let stop = Stop::on_signals().context("signals cannot be caught")?;
-        let recorder = recorder(self.write.as_ref(), &format!("crosswire {what} {target}"))?;
+        let recorder = recorder(inputs, self.write.as_ref(), &format!("crosswire {what} {target}"))?;
         Ok(crate::drive::client::Client { target, headers: self.headers.clone(), recorder, stop })
     }
 }
@@ -33,12 +39,36 @@ impl ConnectArgs {
 /// A recording in `path`, if there is one.
 ///
 /// # Errors
-/// If it cannot be written.
-pub fn recorder(path: Option<&PathBuf>, comment: &str) -> anyhow::Result<Option<Recorder>> {
+/// If it cannot be written, or is one of `inputs`.
+pub fn recorder(inputs: &[String], path: Option<&PathBuf>, comment: &str) -> anyhow::Result<Option<Recorder>> {
     let create = |path: &PathBuf| {
+        spare(inputs, path)?;
         Recorder::create(path, comment).with_context(|| format!("{}: cannot be written", path.display()))
     };
     path.map(create).transpose()
+}
+
+/// Fails if `path` is one of `inputs`, which writing would destroy.
+///
+/// # Errors
+/// If it is.
+pub fn spare(inputs: &[String], path: &Path) -> anyhow::Result<()> {
+    if is_one_of(inputs, path) {
+        bail!("{}: is one of the inputs and would be overwritten; give another name", path.display());
+    }
+    Ok(())
+}
+
+/// Fails now if the report could not be written later: a run that talked to a server is not made
+/// again lightly.
+///
+/// # Errors
+/// If the file cannot be written, or is one of `inputs`.
+pub fn writable(inputs: &[String], path: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    spare(inputs, path)?;
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.map(drop).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 /// Fails if the recording is not whole.

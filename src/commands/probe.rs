@@ -1,6 +1,6 @@
 //! `crosswire probe`: does a server cross replies?
 
-use super::driving::{ConnectArgs, finish, target};
+use super::driving::{ConnectArgs, finish, target, writable};
 use super::{CLEAN, Command, FOUND, TROUBLE, output, values};
 use crate::drive::Target;
 use crate::drive::probe::{self, Choice, Options, Progress, render, report::Report};
@@ -104,11 +104,18 @@ impl Probe {
         if self.args.len() > self.tool.len() {
             bail!("--args: give --tool for each");
         }
-        let client = self.connect.client(self.url.clone(), "probe")?;
+        if let Some(timeout) = self.timeout.filter(|t| *t < self.slow.saturating_mul(4)) {
+            let [timeout, slow] = [timeout, self.slow].map(|ns| Duration::from_nanos(ns.unsigned_abs()));
+            bail!(
+                "--timeout {timeout:?}: slow calls take up to three times --slow ({slow:?}); give at least four times that"
+            );
+        }
+        let client = self.connect.client(self.url.clone(), "probe", &[])?;
+        writable(&[], self.output.as_deref())?;
         let ns = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
         let options = Options {
             repetitions: self.repetitions,
-            batches: self.batch.iter().map(|n| usize::from(*n)).collect(),
+            batches: each_once(&self.batch),
             choice: Choice { tools: self.tool.clone(), arguments: self.args.clone(), allow: self.allow.clone() },
             patience: self.timeout.map(ns),
             delay: ns(self.slow),
@@ -144,6 +151,17 @@ impl Probe {
         };
         output::to(self.output.as_deref(), body)
     }
+}
+
+/// Batch sizes in the order given, each once.
+fn each_once(sizes: &[u16]) -> Vec<usize> {
+    let mut seen = vec![];
+    for size in sizes.iter().map(|n| usize::from(*n)) {
+        if !seen.contains(&size) {
+            seen.push(size);
+        }
+    }
+    seen
 }
 
 fn bar(p: Progress) {

@@ -1,6 +1,6 @@
 //! `crosswire replay`: send recorded calls to a live server.
 
-use super::driving::{ConnectArgs, finish, target};
+use super::driving::{ConnectArgs, finish, target, writable};
 use super::serve::{said, speed};
 use super::{CLEAN, Command, FOUND, TROUBLE, output, values};
 use crate::drive::Target;
@@ -113,14 +113,16 @@ impl Replay {
         let selection = Selection { sessions: self.session.clone(), tools: self.tool.clone() };
         let schedule = Schedule::new(&tape, &selection);
         if schedule.calls.is_empty() {
-            bail!("the inputs hold no call that could be replayed");
+            let chosen = if self.session.is_empty() && self.tool.is_empty() { "" } else { " of those chosen" };
+            bail!("the inputs hold no call{chosen} that could be replayed");
         }
         let had_trouble = !tape.troubles.is_empty();
         let Some(target) = self.to.clone().filter(|_| !self.dry_run) else {
             self.print(&schedule)?;
             return Ok(if had_trouble { TROUBLE } else { CLEAN });
         };
-        let client = self.connect.client(target, "replay")?;
+        let client = self.connect.client(target, "replay", &self.inputs)?;
+        writable(&self.inputs, self.output.as_deref())?;
         let ns = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
         let options = Options {
             speed: self.speed,
@@ -161,7 +163,8 @@ impl Replay {
                 return out.write_all(b"\n");
             }
             let (calls, sessions) = (schedule.calls.len(), schedule.sessions.len());
-            writeln!(out, "{calls} calls in {sessions} sessions")?;
+            let s = if sessions == 1 { "" } else { "s" };
+            writeln!(out, "{calls} calls in {sessions} session{s}")?;
             for c in &schedule.calls {
                 let at = c.at_ns as f64 / 1e9 / self.speed;
                 let name = c.what.tool.as_deref().unwrap_or(&c.what.method);

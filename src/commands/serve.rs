@@ -1,6 +1,6 @@
 //! `crosswire serve`: play a recorded server to a client.
 
-use super::driving::{finish, recorder};
+use super::driving::{finish, recorder, spare, writable};
 use super::{CLEAN, Command, TROUBLE, complain, output, values};
 use crate::drive::Stop;
 use crate::drive::play::script::{Script, What};
@@ -32,7 +32,7 @@ A script (--script, or in place of INPUT) is a JSON file:\n\n  \
      \"faults\": [{\"call\": 3, \"do\": \"swap\"}, {\"tool\": \"search\", \"do\": \"delay\", \"ms\": 90000}]}\n\n\
 A fault hits the tool call of that number, counted over all tool calls or those of `tool`, or every one where `call` is \
 missing. `do` is delay, late (the head comes at once), forget-session (404 from then on), drop (the stream ends without \
-the reply), hang, wrong-id, duplicate, swap (the bodies of this call and the next one in flight with it) or on-get.\n\n\
+the reply), reset, hang, wrong-id, duplicate, swap (the bodies of this call and the next one in flight with it) or on-get.\n\n\
 Examples:\n  \
     crosswire serve incident.pcap --listen 127.0.0.1:8000\n  \
     crosswire serve incident.pcap --write-script repro.json\n  \
@@ -121,10 +121,17 @@ impl Serve {
     fn run(self) -> anyhow::Result<u8> {
         let options = ReadOptions { keylogs: self.keylog.clone(), ..ReadOptions::default() };
         if let Some(path) = &self.write_script {
+            spare(&self.inputs, path)?;
             return self.reproduce(&options, path);
         }
         let mut script = match self.inputs.as_slice() {
-            [one] if is_script(Path::new(one)) => load(Path::new(one))?,
+            [one] if is_script(Path::new(one)) => {
+                let script = load(Path::new(one))?;
+                if script.replies.is_empty() {
+                    bail!("{one}: holds no replies; give what was recorded as well, and this with --script");
+                }
+                script
+            }
             _ => {
                 let tape = tape::read(&self.inputs, &options);
                 said(&tape)?;
@@ -138,14 +145,24 @@ impl Serve {
             more.replies.append(&mut script.replies);
             script.replies = more.replies;
         }
+        for (n, fault) in script.faults.iter().enumerate() {
+            let is_known = |tool: &String| script.replies.iter().any(|r| r.tool.as_ref() == Some(tool));
+            if let Some(tool) = fault.tool.as_ref().filter(|t| !is_known(t)) {
+                complain(&format!("fault {}: no reply is of the tool {tool}", n + 1));
+            }
+        }
         self.serve(script)
     }
 
     fn serve(&self, script: Script) -> anyhow::Result<u8> {
         let stop = Stop::on_signals().context("signals cannot be caught")?;
-        let recorder = recorder(self.write.as_ref(), "crosswire serve")?;
+        writable(&self.inputs, self.output.as_deref())?;
+        let recorder = recorder(&self.inputs, self.write.as_ref(), "crosswire serve")?;
         let server = Server::bind(&self.listen, recorder.clone(), stop.clone())
             .with_context(|| format!("{}: cannot be listened on", self.listen))?;
+        if self.endpoint.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            bail!("--endpoint {:?}: expected a path such as /mcp", self.endpoint);
+        }
         let path = if self.endpoint.starts_with('/') { self.endpoint.clone() } else { format!("/{}", self.endpoint) };
         complain(&format!("serving {} recorded replies at http://{}{path}", script.replies.len(), server.address()?));
         let player = Player::new(script, self.unmatched, self.speed, path);
@@ -239,10 +256,10 @@ fn recorded(tape: &Tape, session: Option<&str>) -> anyhow::Result<Script> {
 
 /// Says what could not be read; an error if nothing could.
 pub(super) fn said(tape: &Tape) -> anyhow::Result<()> {
-    if let (true, Some(first)) = (tape.exchanges.is_empty(), tape.troubles.first()) {
+    if let (true, Some(first)) = (tape.exchanges.is_empty(), tape.troubles.iter().chain(&tape.notes).next()) {
         return Err(anyhow!(first.clone()));
     }
-    tape.troubles.iter().for_each(|t| complain(t));
+    tape.troubles.iter().chain(&tape.notes).for_each(|t| complain(t));
     if tape.left_out > 0 {
         complain(&format!(
             "{} exchanges with other ends are left out; only one side of a proxy is played",
@@ -252,9 +269,12 @@ pub(super) fn said(tape: &Tape) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Where in a file its schema must stand.
+const SCRIPT_HEAD: u64 = 64 << 10;
+
 fn is_script(path: &Path) -> bool {
     let mut head = vec![];
-    let read = std::fs::File::open(path).and_then(|f| f.take(400).read_to_end(&mut head));
+    let read = std::fs::File::open(path).and_then(|f| f.take(SCRIPT_HEAD).read_to_end(&mut head));
     read.is_ok() && Script::is_one(&head)
 }
 

@@ -18,6 +18,8 @@ pub enum Next {
     Keep,
     /// It is closed.
     Close,
+    /// It is reset.
+    Reset,
 }
 
 /// How a wait ended.
@@ -115,14 +117,26 @@ struct Connection<'s> {
 
 impl Connection<'_> {
     fn serve(&mut self, answer: &dyn Answer) {
+        let mut resets = false;
         while let Some(asked) = self.next_request() {
             match answer.answer(&asked, &mut Talk { connection: self }) {
                 Ok(Next::Keep) => {}
                 Ok(Next::Close) | Err(_) => break,
+                Ok(Next::Reset) => {
+                    resets = true;
+                    break;
+                }
             }
         }
         if self.client_closed {
             answer.closed(self.peer);
+        }
+        // A socket that does not linger resets its connection when it is closed (socket(7)).
+        if resets && rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)).is_ok() {
+            if let Some(tap) = &self.tap {
+                tap.reset(Peer::Server);
+            }
+            return;
         }
         if let Some(tap) = &self.tap {
             tap.fin(Peer::Server);

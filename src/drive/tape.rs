@@ -9,7 +9,7 @@ use crate::model::exchange::{BodyKind, End, Event, Exchange, ExchangeId, Exchang
 use crate::model::id::RpcId;
 use crate::model::options::ReadOptions;
 use crate::model::place::InputId;
-use crate::model::problem::Problems;
+use crate::model::problem::{Problem, Problems};
 use crate::wire::packet::Decoder;
 use crate::wire::tls::{KeyStore, TlsSetup};
 use crate::wire::{Wire, WireOptions, recorded};
@@ -108,6 +108,8 @@ pub struct Tape {
     pub left_out: usize,
     /// Inputs that could not be read, each as a sentence.
     pub troubles: Vec<String>,
+    /// What of the others could not be read, and inputs that nothing can be played from.
+    pub notes: Vec<String>,
 }
 
 /// Reads captures and flow files.
@@ -116,7 +118,7 @@ pub fn read(inputs: &[String], options: &ReadOptions) -> Tape {
     let (sources, errors) = expand(inputs);
     tape.troubles.extend(errors.iter().map(ToString::to_string));
     let (mut captures, mut flows) = (vec![], vec![]);
-    let mut count: InputId = 0;
+    let mut names = vec![];
     for source in sources {
         let open = match source.open() {
             Ok(open) => open,
@@ -125,13 +127,13 @@ pub fn read(inputs: &[String], options: &ReadOptions) -> Tape {
                 continue;
             }
         };
-        let input = count;
-        count += 1;
+        let input = names.len() as InputId;
+        names.push(source.name.clone());
         match detect(&source.name, open.head(), options) {
             Err(e) => tape.troubles.push(e.to_string()),
             Ok(Detected::Capture(kind)) => captures.push(CaptureInput { input, kind, source, open: Some(open) }),
             Ok(Detected::Recorded(kind)) => flows.push((input, kind, open)),
-            Ok(Detected::Log(format, _)) => tape.troubles.push(format!(
+            Ok(Detected::Log(format, _)) => tape.notes.push(format!(
                 "{}: a log ({}) holds no replies that could be played; a capture does",
                 source.name, format.name
             )),
@@ -140,7 +142,7 @@ pub fn read(inputs: &[String], options: &ReadOptions) -> Tape {
             }
         }
     }
-    let mut problems = vec![Problems::default(); count as usize];
+    let mut problems = vec![Problems::default(); names.len()];
     let mut taping = Taping::default();
     read_captures(captures, options, &mut taping, &mut problems, &mut tape.troubles);
     let mut next_exchange = recorded::FIRST_EXCHANGE;
@@ -149,6 +151,9 @@ pub fn read(inputs: &[String], options: &ReadOptions) -> Tape {
         if let Err(e) = recorded::read(kind, input, &mut open, &mut next_exchange, &mut taping, problems) {
             tape.troubles.push(format!("a flow file could not be read on: {e}"));
         }
+    }
+    for (name, problem) in names.iter().zip(&problems).flat_map(|(n, all)| all.iter().map(move |p| (n, p))) {
+        tape.notes.push(sentence(name, problem));
     }
     tape.take(taping.done);
     tape
@@ -169,12 +174,29 @@ fn read_captures(
         }
     }
     let tls = Arc::new(TlsSetup::new(Arc::new(keys)));
+    let inputs: Vec<InputId> = captures.iter().map(|c| c.input).collect();
     let decoders = std::iter::repeat_with(Decoder::new).take(problems.len()).collect();
     let wire = Wire::new(WireOptions { tls: tls.clone() });
     let mut frames = Frames { decoders, wire, taping, problems, tls };
-    read_all(captures, &mut frames);
-    let Frames { mut wire, taping, problems, .. } = frames;
+    let stats = read_all(captures, &mut frames);
+    let Frames { decoders, mut wire, taping, problems, .. } = frames;
+    for (mut decoder, problems) in decoders.into_iter().zip(problems.iter_mut()) {
+        decoder.finish(problems);
+    }
     wire.finish(taping, problems);
+    for (input, stats) in inputs.into_iter().zip(stats) {
+        if let Some(problems) = problems.get_mut(input as usize) {
+            problems.merge(&stats.into_info("").problems);
+        }
+    }
+}
+
+/// `cut.pcap: truncated-record, once (frame 97): the file ends inside a record`
+fn sentence(name: &str, problem: &Problem) -> String {
+    let times = if problem.count == 1 { "once".to_owned() } else { format!("{} times", problem.count) };
+    let place = problem.place.as_ref().map(|p| format!(" ({p})")).unwrap_or_default();
+    let text = problem.text.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
+    format!("{name}: {}, {times}{place}{text}", problem.kind.name())
 }
 
 struct Frames<'a> {

@@ -21,6 +21,8 @@ pub enum Manner {
     RefusesDuplicates,
     /// No sessions at all.
     Stateless,
+    /// One call after the other, whoever sends them.
+    OneByOne,
     /// Every tenth call gets the content of the call before it.
     SwapsBodies,
     /// Every tenth call is answered with the id of the call before it.
@@ -56,6 +58,7 @@ struct State {
     sessions: AtomicUsize,
     calls: AtomicUsize,
     flights: Mutex<Flights>,
+    turn: Mutex<()>,
     /// `method tool` of each request.
     log: Mutex<Vec<String>>,
 }
@@ -69,6 +72,7 @@ impl Fake {
             sessions: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             flights: Mutex::default(),
+            turn: Mutex::default(),
             log: Mutex::default(),
         });
         let shared = state.clone();
@@ -236,7 +240,10 @@ impl State {
             answer(stream, 200, "", &reply.to_string());
             return true;
         }
-        std::thread::sleep(delay);
+        {
+            let _turn = (self.manner == Manner::OneByOne).then(|| self.turn.lock().unwrap());
+            std::thread::sleep(delay);
+        }
         let own = reply.clone();
         let mut flights = self.flights.lock().unwrap();
         let before = flights.last.get(&session).cloned();

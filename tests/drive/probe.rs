@@ -67,6 +67,39 @@ fn a_server_that_is_right_is_clean() {
 }
 
 #[test]
+fn a_server_that_serves_one_by_one_loses_nothing() {
+    let fake = Fake::start(Manner::OneByOne);
+    let args = ["--batch", "3", "--repetitions", "5", "--slow", "150ms", "--rate", "2000", "--format", "json"];
+    let output = crosswire(&[&["probe", &fake.url()][..], &args].concat());
+    let report = json(&output);
+    assert_eq!((output.status.code(), faults(&report)), (Some(0), vec![]), "{report}");
+}
+
+#[test]
+fn batch_sizes_are_taken_once() {
+    let (_, twice, _) = probe(Manner::Right, &["--batch", "3,3", "--repetitions", "1"]);
+    let (_, once, _) = probe(Manner::Right, &["--batch", "3", "--repetitions", "1"]);
+    assert_eq!(twice["planned"], once["planned"]);
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_before_anything_is_sent() {
+    let fake = Fake::start(Manner::Right);
+    let url = fake.url();
+    for (args, expected) in [
+        (&["--tool", "ecko"][..], "the server lists no tool ecko; it lists: echo, slow_echo, write"),
+        (&["--slow", "2s", "--timeout", "3s"], "give at least four times that"),
+        (&["-o", "/nonexistent/report.txt"], "cannot be written"),
+    ] {
+        let output = crosswire(&[&["probe", &url][..], args].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let said = [output.stdout, output.stderr].concat();
+        assert!(String::from_utf8_lossy(&said).contains(expected), "{args:?}: {}", String::from_utf8_lossy(&said));
+    }
+    assert!(!fake.log().iter().any(|l| l.starts_with("tools/call")));
+}
+
+#[test]
 fn the_default_sweep_is_whole() {
     let (_, report, _) = probe(Manner::Right, &["--batch", "3,12", "--repetitions", "1"]);
     assert!(report["planned"].as_u64().unwrap() >= 28);

@@ -137,6 +137,33 @@ fn a_dry_run_prints_the_schedule_and_sends_nothing() {
 }
 
 #[test]
+fn what_cannot_be_read_is_said_and_no_input_is_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cut.pcap");
+    let whole = std::fs::read(FIXTURE).unwrap();
+    std::fs::write(&path, &whole[..20_000]).unwrap();
+    let path = path.to_str().unwrap();
+    let cut = crosswire(&["replay", path, "--dry-run"]);
+    assert_eq!(cut.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("truncated-record, once (frame 31)"), "{cut:?}");
+    let sealed = crosswire(&["replay", "fixtures/14a-tls13-http1/front.pcap", "--dry-run"]);
+    assert_eq!(sealed.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&sealed.stderr).contains("no-keys"), "{sealed:?}");
+    for args in [
+        &["replay", path, "--to", "http://127.0.0.1:9/mcp", "-w", path][..],
+        &["replay", path, "--to", "http://127.0.0.1:9/mcp", "-o", path],
+        &["serve", path, "--listen", "127.0.0.1:0", "-w", path],
+        &["serve", path, "--listen", "127.0.0.1:0", "-o", path],
+        &["serve", path, "--write-script", path],
+    ] {
+        let output = crosswire(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("would be overwritten"), "{args:?}: {output:?}");
+        assert_eq!(std::fs::read(path).unwrap(), &whole[..20_000]);
+    }
+}
+
+#[test]
 fn only_read_only_tools_are_called() {
     let path = recording();
     let path = path.to_str().unwrap();
@@ -147,6 +174,8 @@ fn only_read_only_tools_are_called() {
         report["calls"].as_array().unwrap().iter().filter(|c| c["tool"].is_string()).count()
     );
     assert!(!unmarked.log().iter().any(|l| l.starts_with("tools/call")));
+    // Nothing was called: that is not clean.
+    assert!(report["troubles"].to_string().contains("nothing was tested"), "{report}");
     let to = unmarked.url();
     let args = [
         "replay",

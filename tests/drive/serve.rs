@@ -122,6 +122,31 @@ fn every_fault_does_what_it_says() {
 }
 
 #[test]
+fn a_connection_is_reset() {
+    use std::io::{Read, Write};
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("reset.pcapng");
+    let faults = json!([{"tool": "a", "do": "reset"}]);
+    let (child, address) = serve(&[&script(dir.path(), faults), "-w", recording.to_str().unwrap()]);
+    let client = Client::open(&address);
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a", "arguments": {}}})
+        .to_string();
+    let session = client.session.clone().unwrap();
+    write!(stream, "POST /mcp HTTP/1.1\r\nHost: h\r\nMcp-Session-Id: {session}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let error = stream.read_to_end(&mut vec![]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    let report = report(child);
+    assert_eq!((&report["injected"], &report["lost"]), (&1.into(), &1.into()));
+    // A recorded reset is played as one.
+    let again = dir.path().join("again.json");
+    let made = crosswire(&["serve", recording.to_str().unwrap(), "--write-script", again.to_str().unwrap()]);
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    let script: Value = serde_json::from_slice(&std::fs::read(&again).unwrap()).unwrap();
+    assert!(script["replies"].as_array().unwrap().iter().any(|r| r["end"] == "reset"), "{script}");
+}
+
+#[test]
 fn a_reply_on_the_get_stream() {
     let dir = tempfile::tempdir().unwrap();
     let (child, address) = serve(&[&script(dir.path(), json!([{"tool": "b", "do": "on-get"}]))]);
@@ -166,6 +191,27 @@ fn what_cannot_be_played_is_trouble() {
         ("a.json", "{\"schema\": \"crosswire.script/9\"}", "crosswire.script/1"),
         ("b.json", "{\"schema\": \"crosswire.script/1\", \"faults\": [{\"do\": \"explode\"}]}", "explode"),
         ("c.log", "not a capture\n", "expected a capture"),
+        ("d.json", "{\"schema\": \"crosswire.script/1\"}", "holds no replies"),
+        (
+            "e.json",
+            "{\"about\": \"\", \"schema\": \"crosswire.script/1\", \"replies\": [{\"method\": \"x\", \"status\": 99}]}",
+            "expected 200 to 599",
+        ),
+        (
+            "f.json",
+            "{\"schema\": \"crosswire.script/1\", \"replies\": [{\"method\": \"x\", \"head_ms\": -5}]}",
+            "expected times",
+        ),
+        (
+            "g.json",
+            "{\"schema\": \"crosswire.script/1\", \"replies\": [{\"method\": \"x\", \"messages\": [{\"message\": 5}]}]}",
+            "JSON-RPC object",
+        ),
+        (
+            "h.json",
+            "{\"schema\": \"crosswire.script/1\", \"faults\": [{\"call\": 0, \"do\": \"drop\"}]}",
+            "numbered from 1",
+        ),
     ] {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();

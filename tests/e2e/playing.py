@@ -17,6 +17,7 @@ FAULTS = {
     "`late` past the client's deadline": {"do": "late", "ms": 6000},
     "`hang`": {"do": "hang"},
     "`drop`": {"do": "drop"},
+    "`reset`": {"do": "reset"},
     "`forget-session`": {"do": "forget-session"},
     "`swap` with b": {"do": "swap"},
     "`wrong-id`: b's": {"do": "wrong-id"},

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Probe, replay and serve against real servers and clients, which are installed below target/e2e. What
+"""Probe, replay, serve and captures against real servers and clients, which are installed below target/e2e. What
 cannot be installed (no network, no npm) is skipped and said; where that is everything, the exit status is 77.
 
-usage: run.py [probe] [replay] [serve] [tls]     (none: all of them)
+usage: run.py [probe] [replay] [serve] [interrupt] [tls]     (none: all of them)
 """
 import sys
 
 import kit
 
-PARTS = ("probe", "replay", "serve")
+PARTS = ("probe", "replay", "serve", "interrupt", "tls")
 
 
 def main():
@@ -23,6 +23,14 @@ def main():
         import replaying
 
         replaying.run(python)
+    if "interrupt" in parts and python:
+        import interrupting
+
+        interrupting.run(python)
+    if "tls" in parts and python:
+        import tls
+
+        tls.run(python)
     if "serve" in parts:
         import playing
 

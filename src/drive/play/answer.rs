@@ -204,7 +204,7 @@ impl Player {
             self.swap(turn, &mut entry);
         }
         // What is not the plain way needs a stream to be done on.
-        let streams = [What::Late, What::Drop, What::Hang, What::Duplicate, What::OnGet];
+        let streams = [What::Late, What::Drop, What::Reset, What::Hang, What::Duplicate, What::OnGet];
         entry.stream |= streams.into_iter().any(|w| turn.does(w));
         let head = entry.head_ms / self.speed + turn.extra(What::Delay);
         if !self.until(turn, head, talk)? {
@@ -244,6 +244,7 @@ impl Player {
             }
             (None, Ending::Complete) => refuse(talk, entry.status),
             (None, Ending::Cut) => Ok(Next::Close),
+            (None, Ending::Reset) => Ok(Next::Reset),
             (None, Ending::Hang) => self.hang(turn, talk),
         }
     }
@@ -262,6 +263,7 @@ impl Player {
             let reply = self.dressed(turn, message);
             match turn.fault.as_ref().map(|f| f.what) {
                 Some(What::Drop) => return Ok(Next::Close),
+                Some(What::Reset) => return Ok(Next::Reset),
                 Some(What::Hang) => return self.hang(turn, talk),
                 Some(What::OnGet) => {
                     let state = self.lock();
@@ -286,9 +288,9 @@ impl Player {
                 talk.end_chunks()?;
                 Ok(Next::Keep)
             }
-            Ending::Cut => {
+            Ending::Cut | Ending::Reset => {
                 self.until(turn, entry.end_ms / self.speed, talk)?;
-                Ok(Next::Close)
+                Ok(if entry.end == Ending::Cut { Next::Close } else { Next::Reset })
             }
             Ending::Hang => self.hang(turn, talk),
         }

@@ -2,11 +2,15 @@
 
 use crate::drive::tape::{Tape, TapeExchange};
 use crate::model::exchange::End;
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Name and version of the format.
 pub const SCHEMA: &str = "crosswire.script/1";
+
+/// The longest time in a script, ms: a day.
+const LONGEST_MS: f64 = 86_400_000.0;
 
 /// A whole script.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +48,8 @@ pub enum Ending {
     Complete,
     /// The server closes in the middle.
     Cut,
+    /// The server resets the connection in the middle.
+    Reset,
     /// It stays open until the client leaves.
     Hang,
 }
@@ -128,6 +134,8 @@ pub enum What {
     ForgetSession,
     /// The stream ends without the reply.
     Drop,
+    /// The connection is reset without the reply.
+    Reset,
     /// The stream stays open without the reply.
     Hang,
     /// The reply has another id.
@@ -157,13 +165,40 @@ impl Script {
         if script.schema != SCHEMA {
             return Err(format!("expected \"schema\": \"{SCHEMA}\", found {:?}", script.schema));
         }
-        Ok(script)
+        script.wrong().map_or(Ok(script), Err)
     }
 
-    /// Does the file begin as a script does?
+    /// Does the file begin as a script does? The schema need not stand first.
     pub fn is_one(head: &[u8]) -> bool {
-        let text: Vec<u8> = head.iter().take(200).copied().filter(|b| !b.is_ascii_whitespace()).collect();
-        text.starts_with(b"{\"schema\":\"crosswire.script/")
+        let text: Vec<u8> = head.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+        text.starts_with(b"{") && memmem::find(&text, b"\"schema\":\"crosswire.script/").is_some()
+    }
+
+    /// What in it cannot be played.
+    fn wrong(&self) -> Option<String> {
+        let is_time = |ms: f64| (0.0..=LONGEST_MS).contains(&ms);
+        for (n, reply) in self.replies.iter().enumerate() {
+            let at = format!("replies[{n}]");
+            if !(200..=599).contains(&reply.status) {
+                return Some(format!("{at}: status {}: expected 200 to 599", reply.status));
+            }
+            if ![reply.head_ms, reply.end_ms].into_iter().chain(reply.messages.iter().map(|m| m.after_ms)).all(is_time)
+            {
+                return Some(format!("{at}: expected times from 0 to {LONGEST_MS} ms"));
+            }
+            if reply.messages.iter().any(|m| !m.message.is_object()) {
+                return Some(format!("{at}: expected each message to be a JSON-RPC object"));
+            }
+        }
+        for (n, fault) in self.faults.iter().enumerate() {
+            if fault.call == Some(0) {
+                return Some(format!("faults[{n}]: calls are numbered from 1"));
+            }
+            if fault.ms.is_some_and(|ms| ms as f64 > LONGEST_MS) {
+                return Some(format!("faults[{n}]: expected at most {LONGEST_MS} ms"));
+            }
+        }
+        None
     }
 
     /// What a recorded server said, as far as it is known. Calls whose end the recording does not
@@ -197,7 +232,8 @@ impl Entry {
         let is_answered = e.reply(call).is_some();
         let end = match (e.end, is_answered || e.status.is_some_and(|s| s >= 300)) {
             (_, true) | (Some(End::Complete), _) => Ending::Complete,
-            (Some(End::ServerClosed | End::Reset), false) if e.left_ns.is_none() => Ending::Cut,
+            (Some(End::ServerClosed), false) if e.left_ns.is_none() => Ending::Cut,
+            (Some(End::Reset), false) if e.left_ns.is_none() => Ending::Reset,
             _ if e.left_ns.is_some() => Ending::Hang,
             _ => return None,
         };

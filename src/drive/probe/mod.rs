@@ -119,11 +119,13 @@ fn probe(
     let trial = Trial { client, session: &session, tags: &tags, patience: first, delay: options.delay };
     let kit = trial.find(&listed, &options.choice);
     session.close(client);
+    if !kit.missing.is_empty() {
+        let names: Vec<&str> = listed.iter().filter_map(|t| t.get("name")?.as_str()).collect();
+        return Err(format!("the server lists no tool {}; it lists: {}", kit.missing.join(", "), names.join(", ")));
+    }
     describe(&kit, options, report)?;
 
-    let slowest = kit.tools.iter().map(|t| t.lone_ms).fold(0.0, f64::max) / 1000.0;
-    let learnt = 1.0 + 5.0 * (slowest + 2.5 * options.delay.as_secs_f64());
-    let patience = options.patience.unwrap_or(Duration::from_secs_f64(learnt.min(60.0)));
+    let patience = options.patience.unwrap_or_else(|| patience(&kit, options));
     let range = Range { client, tags: &tags, patience, elsewhere: Mutex::default() };
     let maker = Maker { kit: &kit, tags: &tags, delay: options.delay };
     if !kit.echo.is_empty() {
@@ -135,6 +137,18 @@ fn probe(
     }
     sweep::run(&range, &maker, options, report, progress);
     Ok(())
+}
+
+/// How long a caller waits: a server that serves one call after the other is slow, and loses none.
+fn patience(kit: &Kit, options: &Options) -> Duration {
+    let slowest = kit.tools.iter().map(|t| t.lone_ms).fold(0.0, f64::max) / 1000.0;
+    let delay = options.delay.as_secs_f64();
+    let busy = |c: &Configuration| {
+        let at_once = sweep::at_once(c, options.repetitions) as f64;
+        at_once * (c.calls() as f64 * slowest + c.slow_calls() * delay)
+    };
+    let longest = plan::configurations(&options.batches, true).iter().map(busy).fold(0.0, f64::max);
+    Duration::from_secs_f64(1.0 + 3.0 * (slowest + 2.5 * delay) + 1.5 * longest)
 }
 
 /// Writes down which tools are used, and refuses where none can show anything.

@@ -158,6 +158,20 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// How many times the delay of a slow call one repetition takes, if it is served one by one.
+    pub fn slow_calls(&self) -> f64 {
+        let n = self.batch as f64;
+        match self.kind {
+            Kind::Distinct => 1.0,
+            Kind::TwoSessions => 2.0,
+            Kind::CollideBatch => 1.5 * n,
+            Kind::AbandonClose | Kind::AbandonCancel | Kind::AbandonReuse => 3.0 * n,
+            Kind::CollideFirstEndsFirst | Kind::CollideSecondEndsFirst | Kind::CollideTypes => 3.1,
+        }
+    }
+}
+
 /// Makes the calls of configurations.
 pub struct Maker<'a> {
     /// Tools.

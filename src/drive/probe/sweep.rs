@@ -106,9 +106,7 @@ fn configuration(
     findings: &mut Vec<Finding>,
 ) -> Result<(), SessionError> {
     let mut latencies = vec![];
-    // Calls that disturb a session get one of their own. They wait long where a reply is lost, so
-    // several repetitions run at once.
-    let most = if disturbs(c) { (IN_FLIGHT / c.calls().max(1)).max(1) as u64 } else { 1 };
+    let most = at_once(c, options.repetitions);
     let mut kept: Option<Vec<Session>> = None;
     let pool = c.pooled.then(Pool::default);
     let mut outcome = Ok(());
@@ -163,6 +161,12 @@ fn configuration(
     row.median_ms = latencies.get(latencies.len() / 2).copied();
     row.max_ms = latencies.last().copied();
     outcome
+}
+
+/// How many repetitions run at once: those that get a session of their own, as they wait long
+/// where a reply is lost.
+pub fn at_once(c: &Configuration, repetitions: u64) -> u64 {
+    if disturbs(c) { repetitions.clamp(1, (IN_FLIGHT / c.calls().max(1)).max(1) as u64) } else { 1 }
 }
 
 /// Does it leave a session in a state that the next repetition must not meet?

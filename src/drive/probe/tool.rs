@@ -80,6 +80,8 @@ pub struct Kit {
     pub slow: Option<usize>,
     /// Tools that the server does not mark read-only and that were left alone.
     pub left_alone: Vec<String>,
+    /// Tools that were chosen and that the server does not list.
+    pub missing: Vec<String>,
     /// Tools that were tried and are of no use, with the reason.
     pub useless: Vec<(String, String)>,
 }
@@ -116,6 +118,8 @@ impl Trial<'_> {
     pub fn find(&self, listed: &[Value], choice: &Choice) -> Kit {
         let mut kit = Kit::default();
         let mut id = 1000;
+        let has = |name: &String| listed.iter().any(|t| t.get("name").and_then(Value::as_str) == Some(name));
+        kit.missing = choice.tools.iter().filter(|t| !has(t)).cloned().collect();
         for tool in listed {
             let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
             let chosen = choice.tools.iter().position(|t| t == name);

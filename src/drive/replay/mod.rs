@@ -113,6 +113,12 @@ pub fn run(client: &Client, schedule: &Schedule, options: &Options) -> Report {
         }
     }
     report.stopped = client.stop.is_set();
+    let is_judged = |c: &Played| !matches!(c.verdict, Verdict::NotSent { .. } | Verdict::Refused { .. });
+    let tools = || report.calls.iter().filter(|c| c.tool.is_some());
+    if !report.stopped && tools().next().is_some() && !tools().any(is_judged) {
+        let first = tools().next().map_or_else(String::new, |c| c.verdict.text());
+        report.troubles.push(format!("no tool was called, so nothing was tested; the first was {first}"));
+    }
     if report.stopped {
         let of = schedule.calls.len() as u64 * options.times;
         report.troubles.push(format!("stopped: {} of {of} calls were sent", report.calls.len()));

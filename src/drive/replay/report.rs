@@ -139,10 +139,14 @@ impl Report {
 }
 
 impl Verdict {
-    fn text(&self) -> String {
+    /// As people read it.
+    pub fn text(&self) -> String {
         match self {
             Verdict::Same => "same".into(),
-            Verdict::Differs { path, differences } => format!("differs at {path} ({differences} differences)"),
+            Verdict::Differs { path, differences } => {
+                let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+                format!("differs{at} ({differences} difference{})", if *differences == 1 { "" } else { "s" })
+            }
             Verdict::Crossed { owner: Some(owner), .. } => format!("CROSSED: it received the reply of call {owner}"),
             Verdict::Crossed { reply_id: Some(id), .. } => format!("CROSSED: the reply has id {id}"),
             Verdict::Crossed { .. } => "CROSSED: the reply has no id".into(),
