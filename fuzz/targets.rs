@@ -4,8 +4,11 @@
 //! A target must take any bytes at all: a panic, an endless loop or memory out of proportion is a
 //! fault. Beyond that each checks what must hold of any input.
 
+use crosswire::input::archive::tar::TarReader;
+use crosswire::input::archive::{Blob, MemberOpener, MemoryBlob, zip};
 use crosswire::input::capture::{CaptureKind, CaptureReader};
 use crosswire::input::log::{Format, LogContext, Reader, RecordSink};
+use crosswire::input::packed::Opener;
 use crosswire::input::recorded::RecordedKind;
 use crosswire::input::{client, log};
 use crosswire::mcp;
@@ -18,7 +21,9 @@ use crosswire::model::time::Time;
 use crosswire::wire::sse::SseParser;
 use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, http2, packet, recorded, tls};
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// A target: its name (also that of its folder in `fuzz/corpus`) and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -26,6 +31,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 #[allow(dead_code)] // each target of cargo-fuzz uses one alone
 pub const TARGETS: &[Target] = &[
+    ("archive", archive),
     ("capture", capture),
     ("client_logs", client_logs),
     ("hpack", hpack),
@@ -39,6 +45,24 @@ pub const TARGETS: &[Target] = &[
     ("tcp", tcp),
     ("tls", tls),
 ];
+
+/// tar and zip archives.
+pub fn archive(data: &[u8]) {
+    let mut tar = TarReader::new(data);
+    let mut total = 0;
+    while let Ok(Some(entry)) = tar.next_entry() {
+        assert!(entry.at <= data.len() as u64);
+        total += std::io::copy(&mut tar, &mut std::io::sink()).expect("memory can be read");
+    }
+    assert!(total <= data.len() as u64);
+    let blob: Arc<dyn Blob> = Arc::new(MemoryBlob(data.to_vec()));
+    for member in zip::members(&blob).into_iter().flatten() {
+        let Ok(spot) = member.spot else { continue };
+        assert!(spot.at + spot.packed_bytes <= data.len() as u64);
+        let bytes = MemberOpener { blob: blob.clone(), spot }.open().expect("memory can be read");
+        let _ = std::io::copy(&mut bytes.take(1 << 20), &mut std::io::sink());
+    }
+}
 
 /// pcap and pcapng files, and the packets in them up to HTTP exchanges.
 pub fn capture(data: &[u8]) {

@@ -32,4 +32,5 @@ pub mod mcp;
 pub mod model;
 pub mod report;
 pub mod rules;
+pub mod scan;
 pub mod wire;

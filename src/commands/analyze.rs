@@ -103,7 +103,12 @@ pub(super) fn status(report: &Report, args: &StatusArgs) -> u8 {
         }
     }
     let counts = |s: Severity| args.strict || s > Severity::Low;
-    match (is_trouble, report.findings.iter().any(|f| counts(f.severity))) {
+    status_of(is_trouble, report.findings.iter().any(|f| counts(f.severity)))
+}
+
+/// Trouble wins over findings.
+pub(super) fn status_of(is_trouble: bool, found: bool) -> u8 {
+    match (is_trouble, found) {
         (true, _) => TROUBLE,
         (false, true) => FOUND,
         (false, false) => CLEAN,

@@ -20,6 +20,7 @@ mod proxy;
 mod replay;
 mod roff;
 mod rules;
+mod scan;
 mod serve;
 mod show;
 mod timeline;
@@ -59,6 +60,7 @@ pub static COMMANDS: &[&Command] = &[
     &analyze::COMMAND,
     &timeline::COMMAND,
     &show::COMMAND,
+    &scan::COMMAND,
     &replay::COMMAND,
     &serve::COMMAND,
     &probe::COMMAND,

@@ -1,5 +1,6 @@
 //! Finding inputs, opening them, and telling what they are.
 
+pub mod archive;
 pub mod bundle;
 pub mod capture;
 pub mod client;

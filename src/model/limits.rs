@@ -86,6 +86,32 @@ pub const SPOOL_BYTES: usize = 64 << 20;
 pub const GUARDED_BYTES: usize = 4 << 20;
 /// Calls in flight that the proxy's guard follows.
 pub const GUARDED_CALLS: usize = 1 << 18;
+/// Files in one archive that a scan follows.
+pub const MEMBERS: usize = 1 << 20;
+/// A member's name, bytes; the rest is not shown.
+pub const MEMBER_NAME_BYTES: usize = 4096;
+/// An extended header of a tar archive that is read, bytes.
+pub const MEMBER_HEADER_BYTES: usize = 64 << 10;
+/// The directory of a zip archive, bytes.
+pub const ZIP_DIRECTORY_BYTES: usize = 256 << 20;
+/// Bytes of one compressed file or member, unpacked, for each byte packed, before it counts as a bomb.
+pub const SCAN_RATIO: u64 = 4000;
+/// Unpacked bytes of one file or member that are always allowed, whatever the ratio.
+pub const SCAN_RATIO_FREE_BYTES: u64 = 256 << 20;
+/// Session ids remembered of one source to find the others that speak of the same sessions.
+pub const SCAN_IDS: usize = 1024;
+/// Places in one source whose time is remembered.
+pub const SCAN_MARKS: usize = 4096;
+/// Memory that analysis takes for each byte of a log, at most; for the plan of a scan.
+pub const SCAN_LOG_FACTOR: u64 = 24;
+/// Memory that analysis takes for each byte of a capture, at most; for the plan of a scan.
+pub const SCAN_CAPTURE_FACTOR: u64 = 4;
+/// Plain bytes of small groups that a scan does, and remembers as done, at once.
+pub const SCAN_UNIT_BYTES: usize = 8 << 20;
+/// Files that one scan follows.
+pub const SCAN_FILES: usize = 1 << 25;
+/// Folders inside each other that a scan enters.
+pub const SCAN_DEPTH: usize = 64;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -132,4 +158,17 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("bundle-member-bytes", BUNDLE_MEMBER_BYTES, "one member of an evidence bundle, unpacked"),
     ("bundle-ratio", BUNDLE_RATIO, "unpacked to packed size of a member of an evidence bundle"),
     ("bundle-members", BUNDLE_MEMBERS, "members of an evidence bundle"),
+    ("members", MEMBERS, "files in one archive"),
+    ("member-name-bytes", MEMBER_NAME_BYTES, "the name of a file in an archive"),
+    ("member-header-bytes", MEMBER_HEADER_BYTES, "an extended header of a tar archive"),
+    ("zip-directory-bytes", ZIP_DIRECTORY_BYTES, "the directory of a zip archive"),
+    ("scan-ratio", SCAN_RATIO as usize, "unpacked to packed size of one file of a scan"),
+    ("scan-ratio-free-bytes", SCAN_RATIO_FREE_BYTES as usize, "unpacked bytes of a file that are allowed at any ratio"),
+    ("scan-ids", SCAN_IDS, "session ids remembered of one source of a scan"),
+    ("scan-marks", SCAN_MARKS, "places of one source of a scan whose time is remembered"),
+    ("scan-log-factor", SCAN_LOG_FACTOR as usize, "memory for each byte of a log that a scan plans with"),
+    ("scan-capture-factor", SCAN_CAPTURE_FACTOR as usize, "memory for each byte of a capture that a scan plans with"),
+    ("scan-unit-bytes", SCAN_UNIT_BYTES, "small groups of a scan done at once"),
+    ("scan-files", SCAN_FILES, "files of one scan"),
+    ("scan-depth", SCAN_DEPTH, "folders inside each other that a scan enters"),
 ];

@@ -42,7 +42,11 @@ fn table(table: &Table, view: &View<'_>, options: &RenderOptions, out: &mut dyn 
 /// The cell's text, with `'` before what a spreadsheet would take for a formula (OWASP, "CSV
 /// Injection": `=`, `+`, `-`, `@`, tab, carriage return; the full-width forms act alike).
 fn guarded(cell: &Cell) -> Cow<'_, str> {
-    let text = cell.full();
+    guarded_text(cell.full())
+}
+
+/// As a cell: `'` before what a spreadsheet would take for a formula.
+pub fn guarded_text(text: &str) -> Cow<'_, str> {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
     match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r' | '＝' | '＋' | '－' | '＠') if !is_number => {

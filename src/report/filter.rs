@@ -150,7 +150,7 @@ fn named(call: &Call) -> Option<Arc<str>> {
 }
 
 /// The last nanosecond of what a time names: `--until 19:38:46Z` includes that whole second.
-fn last_ns(t: Time) -> i64 {
+pub fn last_ns(t: Time) -> i64 {
     let unit = 10i64.pow(9 - u32::from(t.digits().min(9)));
     t.ns().saturating_add(unit - 1)
 }

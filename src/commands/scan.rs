@@ -1,0 +1,236 @@
+//! `crosswire scan`: archives in bulk.
+
+use super::analyze::status_of;
+use super::options::{ColorArg, FilterArgs, ReadArgs};
+use super::output::{plain, print};
+use super::{Command, complain, values};
+use crate::report::baseline::Baseline;
+use crate::report::filter::TimeBound;
+use crate::scan::progress::Progress;
+use crate::scan::{self, Options, Outcome, Stop, Together, Wanted, output, summary};
+use anyhow::{Context, bail};
+use clap::{Args, FromArgMatches};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// `crosswire scan`
+pub static COMMAND: Command =
+    Command { name: "scan", define: Scan::augment_args, run: |matches| Scan::from_arg_matches(matches)?.run() };
+
+/// Memory where none is given, bytes.
+const MEMORY_BYTES: u64 = 512 << 20;
+
+/// Search whole archives of logs and captures: folders, rotated sets, compressed files, tar and zip members
+///
+/// Everything below the paths is looked at: what it is, which time it covers, which sessions it names. Files of a
+/// rotated set are read as one log. Sources of one folder that overlap in time, and sources anywhere that overlap in
+/// time and name the same sessions, are correlated as analyze does; what has neither in common is not compared.
+/// Copies are read once and named. Findings come as soon as they are certain, a summary at the end.
+///
+/// With --out or --checkpoint an interrupted scan goes on where it was, by the same command; with --incremental the
+/// next scan reads only what changed.
+#[derive(clap::Args)]
+#[command(after_long_help = "Examples:\n  \
+    crosswire scan /archive/2026-11 --out findings\n  \
+    crosswire scan '/archive/*/nginx/access.log*' --since 2026-11-01 --until 2026-11-30\n  \
+    crosswire scan /archive --format ndjson --rule 'crossed/*' | jq .summary\n  \
+    crosswire scan /archive --out findings --incremental\n\n\
+    Exit status: 0 nothing found, 1 findings, 2 trouble: a member that is broken (not with --keep-going), a path \
+    that cannot be read.")]
+struct Scan {
+    #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// Write findings.csv and findings.ndjson to this folder, and calls and exchanges as Parquet by day
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+
+    /// What standard output gets: text, the summary at the end; ndjson, each finding with what it cites, the summary last
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Output")]
+    format: Format,
+
+    /// Colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto, help_heading = "Output")]
+    color: ColorArg,
+
+    /// List every broken, skipped and unknown file
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
+
+    /// No progress and no warnings on standard error
+    #[arg(long, help_heading = "Output")]
+    quiet: bool,
+
+    /// Where to note what is done [default: checkpoint.ndjson in --out]
+    #[arg(long, value_name = "FILE", help_heading = "Going on")]
+    checkpoint: Option<PathBuf>,
+
+    /// Keep the checkpoint: the next scan reads only files that are new or changed
+    #[arg(long, help_heading = "Going on")]
+    incremental: bool,
+
+    /// Members that are broken do not make the exit status 2
+    #[arg(long, help_heading = "Exit status")]
+    keep_going: bool,
+
+    /// Findings of low severity count for the exit status too
+    #[arg(long, help_heading = "Exit status")]
+    strict: bool,
+
+    /// What is correlated: what shares a folder or sessions (auto), everything that overlaps in time (time), nothing (single)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = TogetherArg::Auto, help_heading = "Plan")]
+    together: TogetherArg,
+
+    /// What slices of a group that is too large for --memory share with their neighbours
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = values::duration_ns, help_heading = "Plan")]
+    overlap: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A summary for people
+    Text,
+    /// One object a line
+    Ndjson,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum TogetherArg {
+    /// What shares a folder or sessions
+    Auto,
+    /// Everything that overlaps in time
+    Time,
+    /// Each source by itself
+    Single,
+}
+
+impl Scan {
+    fn run(self) -> anyhow::Result<u8> {
+        if self.incremental && self.out.is_none() && self.checkpoint.is_none() {
+            bail!("--incremental needs --out or --checkpoint, where it notes what is done");
+        }
+        let options = self.options()?;
+        let (progress, stop) = (Progress::default(), Arc::new(AtomicBool::new(false)));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The second one ends the program at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, stop.clone())?;
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        let shows = !self.quiet && std::io::stderr().is_terminal();
+        let outcome = std::thread::scope(|scope| {
+            if shows {
+                scope.spawn(|| progress.show(&mut std::io::stderr()));
+            }
+            let outcome = self.scan(&options, &progress, Stop(&stop));
+            progress.finish();
+            outcome
+        })?;
+        if !self.quiet {
+            warn(&outcome, self.format == Format::Ndjson);
+        }
+        if self.format == Format::Text {
+            let render = crate::report::RenderOptions {
+                verbose: self.verbose,
+                color: match self.color {
+                    ColorArg::Always => true,
+                    ColorArg::Never => false,
+                    ColorArg::Auto => plain(true).color,
+                },
+                ..plain(true)
+            };
+            print(|out| summary::text(&outcome, &render, out))?;
+        }
+        let is_trouble = !outcome.troubles.is_empty() || (!outcome.broken.is_empty() && !self.keep_going);
+        let found = if self.strict { outcome.counts.findings } else { outcome.counts.serious };
+        Ok(status_of(is_trouble, found > 0))
+    }
+
+    fn scan(&self, options: &Options, progress: &Progress, stop: Stop<'_>) -> anyhow::Result<Outcome> {
+        if self.format == Format::Text {
+            return scan::run(options, progress, stop, &mut |_| Ok(()));
+        }
+        let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout());
+        let mut numbers = output::Numbers::default();
+        let outcome = scan::run(options, progress, stop, &mut |result| {
+            output::lines(result, &mut numbers, &mut out)?;
+            // A finding is worth most while it is new.
+            Ok(out.flush()?)
+        })?;
+        output::line("summary", summary::json(&outcome), &mut out)?;
+        out.flush()?;
+        Ok(outcome)
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
+        let baseline = self.filter.baseline.as_ref().map(|path| {
+            let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+            Ok::<_, anyhow::Error>((
+                hash(&bytes),
+                Baseline::read(&bytes).with_context(|| format!("{}", path.display()))?,
+            ))
+        });
+        let (known, baseline) = baseline.transpose()?.unzip();
+        let filter = self.filter.filter();
+        let wanted = Wanted { since: instant(filter.since, false)?, until: instant(filter.until, true)? };
+        let read = self.read.read_options()?;
+        let mut keys = vec![];
+        for path in &read.keylogs {
+            keys.push(std::fs::read(path).map(|b| hash(&b)).unwrap_or_default());
+        }
+        let memory = self.read.analyze_options().memory_bytes.unwrap_or(MEMORY_BYTES);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let rows = cfg!(feature = "parquet") && self.out.is_some();
+        let asked = format!("{filter:?} {known:?} {keys:?} {rows}");
+        let default = self.out.as_ref().map(|out| out.join("checkpoint.ndjson"));
+        Ok(Options {
+            paths: self.read.inputs.clone(),
+            jobs: if read.jobs == 0 { cores } else { read.jobs },
+            read,
+            filter,
+            baseline,
+            wanted,
+            together: match self.together {
+                TogetherArg::Auto => Together::Auto,
+                TogetherArg::Time => Together::Time,
+                TogetherArg::Single => Together::Single,
+            },
+            overlap_ns: self.overlap,
+            memory,
+            out: self.out.clone(),
+            checkpoint: self.checkpoint.clone().or(default),
+            is_incremental: self.incremental,
+            asked,
+        })
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    format!("{:x}", sha2::Sha256::digest(bytes))
+}
+
+fn instant(bound: Option<TimeBound>, is_end: bool) -> anyhow::Result<Option<i64>> {
+    Ok(match bound {
+        None => None,
+        Some(TimeBound::At(t)) if is_end => Some(crate::report::filter::last_ns(t)),
+        Some(TimeBound::At(t)) => Some(t.ns()),
+        Some(TimeBound::Clock(_)) => {
+            bail!("an archive covers many days: --since and --until need a date, such as 2026-11-29T19:38:46Z")
+        }
+    })
+}
+
+/// One line on standard error for what standard output does not say.
+fn warn(outcome: &Outcome, all: bool) {
+    if all {
+        outcome.troubles.iter().for_each(|t| complain(t));
+        outcome.broken.iter().for_each(|b| complain(&format!("{}: {}", b.name, b.why)));
+    }
+    if !outcome.skipped.is_empty() {
+        complain(&format!("{} files hold nothing of the time asked for and were not read", outcome.skipped.len()));
+    }
+}

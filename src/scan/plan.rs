@@ -1,0 +1,173 @@
+//! The plan of a scan: everything that is looked at, put together and cut, before any is analysed.
+
+use super::copies::{Copy, copies};
+use super::groups::groups;
+use super::items::{Item, Looked, Looking, items};
+use super::journal::{Journal, file_key};
+use super::progress::Progress;
+use super::sets::{Logical, logicals};
+use super::skip::{Wanted, skip};
+use super::slices::{Unit, units};
+use super::source::{Passed, StoredFile};
+use super::survey::Kind;
+use super::walk::list;
+use super::{Broken, Options, Stop};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Every input.
+    pub items: Vec<Item>,
+    /// What analysis reads as one.
+    pub logicals: Vec<Logical>,
+    /// The work, in order of time.
+    pub units: Vec<Unit>,
+    /// Left out because another source holds it.
+    pub copies: Vec<Copy>,
+    /// Copies that differ from another source, read by themselves.
+    pub variants: Vec<String>,
+    /// Members that cannot be read to their end.
+    pub broken: Vec<Broken>,
+    /// Left out because of `--since` and `--until`, and why.
+    pub skipped: Vec<(String, String)>,
+    /// Files found that are of no known format.
+    pub unknown: Vec<String>,
+    /// Files without a byte.
+    pub empty: u64,
+    /// Paths that are missing, named files that are of no known format.
+    pub troubles: Vec<String>,
+    /// Stored files looked at.
+    pub files: u64,
+    /// Their bytes.
+    pub stored_bytes: u64,
+    /// Of the files, those that were known from the checkpoint.
+    pub unchanged: u64,
+    /// Keys of the files in the checkpoint.
+    pub keys: Vec<String>,
+}
+
+/// Lists, looks, puts together, and cuts.
+///
+/// # Errors
+/// If the checkpoint cannot be written, or the scan was stopped.
+pub fn plan(options: &Options, journal: &mut Journal, progress: &Progress, stop: Stop<'_>) -> anyhow::Result<Plan> {
+    let listing = list(&options.paths, options.out.as_deref());
+    let mut files = listing.files;
+    let mut plan = Plan { troubles: listing.troubles, ..Plan::default() };
+    let wanted = options.wanted.widened(options.overlap_ns);
+    plan.skipped = skip(&mut files, wanted);
+    plan.files = files.len() as u64;
+    plan.stored_bytes = files.iter().map(|f| f.bytes).sum();
+    let passed = Passed::default();
+    progress.begin("looking at", &passed, plan.stored_bytes);
+    let stopped = || stop.is_set();
+    let looking = Looking { options: &options.read, folder: options.temporary(), passed, stop: &stopped };
+    let looked = look(&files, &looking, options, journal, progress, &mut plan)?;
+    anyhow::ensure!(!stop.is_set(), super::STOPPED);
+    for (file, looked) in files.iter().zip(looked) {
+        let container = looking.container(file);
+        if let Some(why) = &looked.broken {
+            plan.broken.push(Broken { name: file.name.clone(), why: why.clone() });
+        }
+        for item in items(file, looked, &container, &looking.passed) {
+            plan.take(item, wanted);
+        }
+    }
+    unique_names(&mut plan.items);
+    let found = copies(&plan.items);
+    let out: BTreeSet<usize> = found.out.keys().copied().collect();
+    plan.variants = found.variants.iter().filter_map(|n| Some(plan.items.get(*n)?.name.clone())).collect();
+    plan.copies = found.out.into_values().collect();
+    plan.logicals = logicals(&plan.items, &out, &found.variants);
+    let groups = groups(&plan.logicals, options.together);
+    plan.units = units(&plan.logicals, &groups, options.memory, options.overlap_ns);
+    Ok(plan)
+}
+
+impl Plan {
+    fn take(&mut self, item: Item, wanted: Wanted) {
+        let s = &item.survey;
+        if let Some(why) = &s.broken {
+            self.broken.push(Broken { name: item.name.clone(), why: why.clone() });
+        }
+        match s.kind {
+            Kind::Empty => self.empty += 1,
+            // What is broken was named already.
+            Kind::Unknown if s.broken.is_some() => {}
+            Kind::Unknown if item.found => self.unknown.push(item.name),
+            Kind::Unknown => self.troubles.push(format!(
+                "{}: no known format; `crosswire formats` lists what can be read, --input-format NAME or --log-format STRING says what it is",
+                item.name
+            )),
+            _ => match s.span {
+                Some((first, last)) if !wanted.meets(first, last) => {
+                    self.skipped.push((item.name, "its records are all outside of --since and --until".into()));
+                }
+                _ => self.items.push(item),
+            },
+        }
+    }
+}
+
+/// Archives may hold two members of one name.
+fn unique_names(items: &mut [Item]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for item in items {
+        let n = seen.entry(item.name.clone()).or_default();
+        *n += 1;
+        if *n > 1 {
+            item.name = format!("{}#{n}", item.name);
+        }
+    }
+}
+
+/// Looks at every file, several at a time; what the checkpoint knows is not read again.
+fn look(
+    files: &[StoredFile],
+    looking: &Looking<'_>,
+    options: &Options,
+    journal: &mut Journal,
+    progress: &Progress,
+    plan: &mut Plan,
+) -> anyhow::Result<Vec<Looked>> {
+    let reading = options.reading();
+    plan.keys = files.iter().map(|f| file_key(f, &reading)).collect();
+    let mut out: Vec<Option<Looked>> = plan.keys.iter().map(|key| journal.looked(key)).collect();
+    let missing: Vec<usize> = out.iter().enumerate().filter(|(_, l)| l.is_none()).map(|(n, _)| n).collect();
+    plan.unchanged = (files.len() - missing.len()) as u64;
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let error = Mutex::new(None);
+    let keys = &plan.keys;
+    let results = Mutex::new((journal, &mut out));
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.min(missing.len()) {
+            scope.spawn(|| {
+                while let Some(n) = missing.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+                    let Some(file) = files.get(n) else { break };
+                    progress.at(&file.name);
+                    let looked = looking.look(file);
+                    if (looking.stop)() || failed.load(Ordering::Relaxed) > 0 {
+                        break;
+                    }
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (journal, out) = &mut *results;
+                    if let Some(Err(e)) = keys.get(n).map(|key| journal.note_looked(key, &looked)) {
+                        failed.store(1, Ordering::Relaxed);
+                        error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                    }
+                    if let Some(slot) = out.get_mut(n) {
+                        *slot = Some(looked);
+                    }
+                }
+            });
+        }
+    });
+    match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(e) => Err(e),
+        None => Ok(out.into_iter().map(Option::unwrap_or_default).collect()),
+    }
+}
