@@ -81,6 +81,10 @@ struct Scan {
     #[arg(long, help_heading = "Exit status")]
     strict: bool,
 
+    /// Small groups are done, and noted in the checkpoint, so much at a time
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = values::size_bytes, help_heading = "Going on")]
+    step: u64,
+
     /// What is correlated: what shares a folder or sessions (auto), everything that overlaps in time (time), nothing (single)
     #[arg(long, value_name = "HOW", value_enum, default_value_t = TogetherArg::Auto, help_heading = "Plan")]
     together: TogetherArg,
@@ -200,6 +204,7 @@ impl Scan {
             },
             overlap_ns: self.overlap,
             memory,
+            unit_bytes: self.step,
             out: self.out.clone(),
             checkpoint: self.checkpoint.clone().or(default),
             is_incremental: self.incremental,

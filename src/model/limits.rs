@@ -106,8 +106,6 @@ pub const SCAN_MARKS: usize = 4096;
 pub const SCAN_LOG_FACTOR: u64 = 24;
 /// Memory that analysis takes for each byte of a capture, at most; for the plan of a scan.
 pub const SCAN_CAPTURE_FACTOR: u64 = 4;
-/// Plain bytes of small groups that a scan does, and remembers as done, at once.
-pub const SCAN_UNIT_BYTES: usize = 8 << 20;
 /// Files that one scan follows.
 pub const SCAN_FILES: usize = 1 << 25;
 /// Folders inside each other that a scan enters.
@@ -168,7 +166,6 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("scan-marks", SCAN_MARKS, "places of one source of a scan whose time is remembered"),
     ("scan-log-factor", SCAN_LOG_FACTOR as usize, "memory for each byte of a log that a scan plans with"),
     ("scan-capture-factor", SCAN_CAPTURE_FACTOR as usize, "memory for each byte of a capture that a scan plans with"),
-    ("scan-unit-bytes", SCAN_UNIT_BYTES, "small groups of a scan done at once"),
     ("scan-files", SCAN_FILES, "files of one scan"),
     ("scan-depth", SCAN_DEPTH, "folders inside each other that a scan enters"),
 ];

@@ -14,6 +14,8 @@ mod journal;
 mod names;
 mod objects;
 pub mod output;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 mod plan;
 pub mod progress;
 pub mod result;
@@ -61,6 +63,8 @@ pub struct Options {
     pub overlap_ns: i64,
     /// Memory for analysis, bytes.
     pub memory: u64,
+    /// Small groups are done, and noted in the checkpoint, so many plain bytes at a time.
+    pub unit_bytes: u64,
     /// Units at once, at least 1.
     pub jobs: usize,
     /// The folder to write to.

@@ -84,7 +84,7 @@ pub fn plan(options: &Options, journal: &mut Journal, progress: &Progress, stop:
     plan.copies = found.out.into_values().collect();
     plan.logicals = logicals(&plan.items, &out, &found.variants);
     let groups = groups(&plan.logicals, options.together);
-    plan.units = units(&plan.logicals, &groups, options.memory, options.overlap_ns);
+    plan.units = units(&plan.logicals, &groups, options.memory, options.overlap_ns, options.unit_bytes);
     Ok(plan)
 }
 

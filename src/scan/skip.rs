@@ -70,9 +70,9 @@ fn reason(file: &StoredFile, sets: &BTreeMap<String, Vec<i64>>, wanted: Wanted) 
     let after = days.get(days.partition_point(|d| *d <= day)).copied();
     let before = days.partition_point(|d| *d < day).checked_sub(1).and_then(|i| days.get(i)).copied();
     if let (Some(next), Some(since)) = (after, wanted.since)
-        && ns(next + 2) <= since
+        && ns(next + 1) <= since
     {
-        return Some("the next file of its set has a date more than a day before --since".into());
+        return Some("the next file of its set has a date a day before --since".into());
     }
     if let (Some(previous), Some(until)) = (before, wanted.until)
         && ns(previous - 1) > until

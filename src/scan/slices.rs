@@ -7,7 +7,7 @@
 
 use super::sets::Logical;
 use super::survey::Kind;
-use crate::model::limits::{SCAN_CAPTURE_FACTOR, SCAN_LOG_FACTOR, SCAN_UNIT_BYTES};
+use crate::model::limits::{SCAN_CAPTURE_FACTOR, SCAN_LOG_FACTOR};
 
 /// What of one source a slice reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,9 @@ fn need(kind: Kind, bytes: u64) -> u64 {
     })
 }
 
-/// Units for all groups, in order of time. `memory`: what one piece of work may take, bytes.
-pub fn units(logicals: &[Logical], groups: &[Vec<usize>], memory: u64, overlap_ns: i64) -> Vec<Unit> {
+/// Units for all groups, in order of time. `memory`: what one piece of work may take, bytes;
+/// `unit_bytes`: how much of small groups is one unit.
+pub fn units(logicals: &[Logical], groups: &[Vec<usize>], memory: u64, overlap_ns: i64, unit_bytes: u64) -> Vec<Unit> {
     let mut all: Vec<Unit> = vec![];
     let mut open = Unit::default();
     for group in groups {
@@ -59,7 +60,7 @@ pub fn units(logicals: &[Logical], groups: &[Vec<usize>], memory: u64, overlap_n
         let bytes = |w: &Work| w.portions.iter().map(|p| p.to - p.from).sum::<u64>();
         for work in works {
             let more = bytes(&work);
-            if !open.works.is_empty() && open.bytes + more > SCAN_UNIT_BYTES as u64 {
+            if !open.works.is_empty() && open.bytes + more > unit_bytes {
                 all.push(std::mem::take(&mut open));
             }
             open.bytes += more;

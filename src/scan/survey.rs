@@ -2,6 +2,8 @@
 //! and whether it can be read to its end. Everything is planned from this.
 
 use super::ids::Ids;
+use crate::input::archive::tar::is_tar;
+use crate::input::archive::zip::is_zip;
 use crate::input::capture::{CaptureKind, CaptureReader};
 use crate::input::log::{Format, Grade, LogContext, Reader, RecordSink};
 use crate::input::packed::{Opener, Packed};
@@ -116,9 +118,14 @@ impl Read for Meter<'_> {
         self.head.extend_from_slice(block.get(..room.min(n)).unwrap_or_default());
         self.ids.feed(block);
         let raw = self.raw.load(Ordering::Relaxed).max(1);
-        self.bomb = self.bytes > SCAN_RATIO_FREE_BYTES && self.bytes / raw > SCAN_RATIO;
+        self.bomb = is_bomb(self.bytes, raw);
         Ok(n)
     }
+}
+
+/// Is so much from so little made to harm?
+fn is_bomb(plain: u64, raw: u64) -> bool {
+    plain > SCAN_RATIO_FREE_BYTES && plain / raw > SCAN_RATIO
 }
 
 /// The source's own count of the bytes that come from where it is stored.
@@ -162,6 +169,10 @@ pub fn survey(
     };
     let head = open.head().to_vec();
     let compressions = open.compressions.iter().map(|c| (*c).to_owned()).collect();
+    if is_tar(&head) || is_zip(&head) {
+        let why = "an archive inside an archive is not opened; unpack the outer one";
+        return Survey { compressions, ..unreadable(why) };
+    }
     let detected = match detect(name, &head, options) {
         Ok(detected) => detected,
         Err(e) => return Survey { compressions, ..unreadable(&e.to_string()) },
@@ -386,4 +397,54 @@ fn times(format: &'static Format, context: &LogContext<'_>, lines: &[u8]) -> Opt
         }
     }
     sink.0
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Kind, Mark, is_bomb, survey};
+    use crate::input::packed::Opener;
+    use crate::model::limits::{SCAN_RATIO, SCAN_RATIO_FREE_BYTES};
+    use crate::model::options::ReadOptions;
+    use std::io::Read;
+    use std::sync::Arc;
+
+    #[derive(Debug)]
+    struct Memory(Vec<u8>);
+    impl Opener for Memory {
+        fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
+            Ok(Box::new(std::io::Cursor::new(self.0.clone())))
+        }
+    }
+
+    #[test]
+    fn what_swells_is_a_bomb_only_beyond_what_is_free() {
+        assert!(!is_bomb(SCAN_RATIO_FREE_BYTES, 1));
+        assert!(!is_bomb(SCAN_RATIO_FREE_BYTES + 1, SCAN_RATIO_FREE_BYTES / SCAN_RATIO));
+        assert!(is_bomb(SCAN_RATIO_FREE_BYTES + 1, 1));
+    }
+
+    /// Places are those of lines, and their times those of the lines there.
+    #[test]
+    fn marks_are_lines_and_their_times() {
+        let line = |s: u64| {
+            let (h, m) = (s / 3600, s / 60 % 60);
+            let s = s % 60;
+            format!(
+                "10.0.0.1 - - [05/Oct/2026:{h:02}:{m:02}:{s:02} +0000] \"POST /mcp HTTP/1.1\" 200 {s} \"-\" \"x\"\n"
+            )
+        };
+        let text: String = (0..50_000).map(|n| line(n)).collect();
+        let opener: Arc<dyn Opener> = Arc::new(Memory(text.clone().into_bytes()));
+        let found = survey("x", None, &opener, &ReadOptions::default(), &|| false);
+        assert_eq!((found.kind, found.bytes, found.lines), (Kind::Lines, text.len() as u64, 50_000));
+        let midnight = 1_791_158_400;
+        assert_eq!(found.span, Some((midnight * 1_000_000_000, (midnight + 49_999) * 1_000_000_000)));
+        assert!(found.marks.len() > 2);
+        for Mark { at, lines, ns } in found.marks {
+            let n = (ns / 1_000_000_000 - midnight) as u64;
+            assert!(text[at as usize..].starts_with(&line(n)));
+            assert_eq!(lines, n);
+        }
+    }
 }

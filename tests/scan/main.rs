@@ -1,0 +1,9 @@
+//! `crosswire scan` as a user meets it: whole archives, broken ones, interrupted ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod archives;
+mod equal;
+mod kit;
+mod objects;
+mod resume;
+mod select;
