@@ -114,9 +114,12 @@ fn sandbox() -> tempfile::TempDir {
         ("stale-client.jsonl", "04-stale-404-window/client.jsonl"),
         ("tls.pcap", "14a-tls13-http1/front.pcap"),
         ("keys.txt", "14a-tls13-http1/keylog.txt"),
+        ("archive/edge-1/access.log.1", "04-stale-404-window/access.json.log"),
+        ("archive/edge-1/backend.pcap", "04-stale-404-window/backend.pcap"),
         ("server.log", "application-logs/docker-json-file.log"),
     ];
     let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("archive/edge-1")).unwrap();
     for (name, fixture) in FILES {
         std::fs::copy(root().join("fixtures").join(fixture), folder.path().join(name)).unwrap();
     }
