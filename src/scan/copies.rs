@@ -85,7 +85,8 @@ fn begins_with(whole: &Item, part: &Item) -> std::io::Result<bool> {
     let (mut a, mut b) = (open(whole)?, open(part)?);
     let (mut x, mut y) = (Vec::new(), Vec::new());
     loop {
-        (x.clear(), y.clear());
+        x.clear();
+        y.clear();
         (&mut a).take(BLOCK_BYTES as u64).read_to_end(&mut x)?;
         (&mut b).take(BLOCK_BYTES as u64).read_to_end(&mut y)?;
         if x != y {

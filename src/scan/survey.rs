@@ -434,7 +434,7 @@ mod tests {
                 "10.0.0.1 - - [05/Oct/2026:{h:02}:{m:02}:{s:02} +0000] \"POST /mcp HTTP/1.1\" 200 {s} \"-\" \"x\"\n"
             )
         };
-        let text: String = (0..50_000).map(|n| line(n)).collect();
+        let text: String = (0..50_000).map(line).collect();
         let opener: Arc<dyn Opener> = Arc::new(Memory(text.clone().into_bytes()));
         let found = survey("x", None, &opener, &ReadOptions::default(), &|| false);
         assert_eq!((found.kind, found.bytes, found.lines), (Kind::Lines, text.len() as u64, 50_000));

@@ -110,7 +110,7 @@ pub fn log(seed: u64, start: i64, seconds: i64, clients: u64) -> Vec<String> {
                     is_over = true;
                     (String::new(), session.clone(), 404)
                 }
-                _ if random.next() % 40 == 0 => (String::new(), session.clone(), 502),
+                _ if random.next().is_multiple_of(40) => (String::new(), session.clone(), 502),
                 _ => (String::new(), session.clone(), 200),
             };
             lines.push((at, line(at, &peer, status, &asked, &given, &mut random)));

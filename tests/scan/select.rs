@@ -22,7 +22,8 @@ fn files_outside_of_the_time_are_skipped_and_counted() {
         all.all("finding").iter().filter(within).map(|f| format!("{} {}", f["rule"], f["at"])).collect();
     let mut got: Vec<String> = some.all("finding").iter().map(|f| format!("{} {}", f["rule"], f["at"])).collect();
     let mut wanted = wanted;
-    (wanted.sort(), got.sort());
+    wanted.sort();
+    got.sort();
     assert!(wanted.len() > 3);
     assert_eq!(got, wanted);
     let skipped = some.summary()["skipped"].as_array().unwrap();
