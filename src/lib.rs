@@ -22,6 +22,7 @@
 //! ```
 
 pub mod analyze;
+pub mod browse;
 pub mod commands;
 pub mod drive;
 pub mod evidence;

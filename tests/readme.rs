@@ -130,8 +130,8 @@ fn sandbox() -> tempfile::TempDir {
     folder
 }
 
-/// Commands that talk to a server or an interface have tests of their own, with one.
-const NEED_A_PEER: [&str; 6] = ["probe", "replay", "serve", "proxy", "capture", "watch"];
+/// Commands that talk to a server, an interface or a terminal have tests of their own, with one.
+const NEED_A_PEER: [&str; 7] = ["browse", "probe", "replay", "serve", "proxy", "capture", "watch"];
 
 /// The commands of a block, a line that ends in `\` with its next.
 fn commands(lines: &[String]) -> Vec<String> {

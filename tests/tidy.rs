@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["report"],
     &["analyze"],
     &["evidence", "scan", "drive"],
-    &["live"],
+    &["live", "browse"],
     &["commands"],
 ];
 

@@ -1,9 +1,10 @@
 //! `crosswire bundle`: portable evidence, redacted.
 
 use super::options::ReadArgs;
-use super::{CLEAN, Command, TROUBLE, complain, output};
+use super::{CLEAN, Command, TROUBLE, complain, output, values};
 use crate::evidence::bundle::{self, Order};
 use crate::evidence::pseudonym::Key;
+use crate::model::report::CallKey;
 use anyhow::{Context, bail};
 use clap::{Args, FromArgMatches};
 use regex::bytes::Regex;
@@ -30,6 +31,9 @@ Exit status: 0 written, 2 trouble (an input could not be read, or the findings w
 struct Bundle {
     #[command(flatten)]
     read: ReadArgs,
+    /// Only this call and the findings about it: its key in the report, such as c9
+    #[arg(long, value_name = "KEY", value_parser = values::call_key, help_heading = "Selection")]
+    call: Vec<CallKey>,
     /// The bundle
     #[arg(short, long, value_name = "FILE.zip", required = true, help_heading = "Output")]
     output: PathBuf,
@@ -64,6 +68,7 @@ impl Bundle {
         let made = bundle::make(&Order {
             inputs: &self.read.inputs,
             read: &self.read.read_options()?,
+            calls: &self.call,
             output: &self.output,
             keep: &self.keep,
             redact: &redact,

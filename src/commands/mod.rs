@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 mod analyze;
+mod browse;
 mod bundle;
 mod choices;
 mod completions;
@@ -61,6 +62,7 @@ pub static COMMANDS: &[&Command] = &[
     &timeline::COMMAND,
     &show::COMMAND,
     &scan::COMMAND,
+    &browse::COMMAND,
     &replay::COMMAND,
     &serve::COMMAND,
     &probe::COMMAND,

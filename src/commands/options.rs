@@ -183,6 +183,22 @@ fn table(name: &str) -> Result<&'static Table, String> {
 }
 
 impl OutputArgs {
+    /// For a command that only draws on the terminal.
+    pub fn for_terminal(color: ColorArg, ascii: bool) -> OutputArgs {
+        OutputArgs {
+            output: None,
+            table: None,
+            calls: None,
+            bodies: false,
+            mermaid: false,
+            color,
+            width: None,
+            ascii,
+            quiet: true,
+            verbose: false,
+        }
+    }
+
     /// `--calls`.
     pub fn calls(&self) -> Option<Calls> {
         self.calls.map(|c| match c {

@@ -1,6 +1,6 @@
 //! Values on the command line: lengths of time, sizes, points in time, bound names.
 
-use crate::model::report::Confidence;
+use crate::model::report::{CallKey, Confidence};
 use crate::model::time::Time;
 use crate::report::filter::TimeBound;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
@@ -26,6 +26,15 @@ pub fn duration_ns(text: &str) -> Result<i64, String> {
         (Ok(n), Some(scale)) if n >= 0.0 && n * scale < i64::MAX as f64 => Ok((n * scale) as i64),
         _ => Err("expected a length of time such as 300s, 5m, 1.5h or 250ms".into()),
     }
+}
+
+/// A call's key in the report, such as `c9`.
+///
+/// # Errors
+/// A sentence that says what is accepted.
+pub fn call_key(text: &str) -> Result<CallKey, String> {
+    let number = text.strip_prefix('c').and_then(|n| n.parse().ok());
+    number.map(CallKey).ok_or_else(|| "expected a call's key in the report, such as c9".into())
 }
 
 /// A size such as `512MiB`, `2G`, `1048576`, in bytes. `K`, `M`, `G` are powers of 1024, `kB`, `MB`, `GB` of 1000.

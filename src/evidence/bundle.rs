@@ -12,6 +12,7 @@ use super::redact::{From, Kind, Known, Redactor};
 use super::sha256;
 use crate::analyze;
 use crate::input::bundle::{self, MANIFEST, Reading, SCHEMA};
+use crate::input::expand;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::report::{CallKey, Report};
 use crate::report::view::View;
@@ -27,6 +28,8 @@ pub struct Order<'a> {
     pub inputs: &'a [String],
     /// How they are to be read.
     pub read: &'a ReadOptions,
+    /// The calls that it is about, with the findings about them; none: all findings.
+    pub calls: &'a [CallKey],
     /// Where the bundle goes.
     pub output: &'a Path,
     /// Fields (JSON keys, headers) whose values are kept.
@@ -58,13 +61,24 @@ pub struct Made {
 /// the inputs whatever is kept.
 pub fn make(order: &Order<'_>) -> anyhow::Result<Made> {
     let read = bundle::options(order.inputs, order.read);
-    let report = analyze::run(order.inputs, &read, &AnalyzeOptions::default())?;
+    if let Some(source) = expand(order.inputs).0.iter().find(|s| !s.can_reopen()) {
+        bail!("{}: cannot be read a second time; save it to a file first", source.name);
+    }
+    let mut report = analyze::run(order.inputs, &read, &AnalyzeOptions::default())?;
     if report.inputs.is_empty() {
         bail!("{}", report.troubles.join("\n"));
     }
+    if let Some(key) = order.calls.iter().find(|key| report.calls.iter().all(|c| c.key != **key)) {
+        bail!("{key}: there is no such call; `crosswire analyze … --calls all` lists them");
+    }
+    let possible = findings(&report);
+    if !order.calls.is_empty() {
+        narrow(&mut report, order.calls);
+    }
     let found = gather::find(&report, order.inputs, &read)?;
     let caught = gather::exchanges(&found, &read)?;
-    let maker = Maker { order, read: &read, report: &report, found: &found, caught: &caught };
+    let wanted = findings(&report);
+    let maker = Maker { order, read: &read, report: &report, found: &found, caught: &caught, wanted, possible };
     let result = maker.make();
     // It is only there while findings are compared.
     let _ = std::fs::remove_file(maker.trial_path());
@@ -77,26 +91,52 @@ struct Maker<'a> {
     report: &'a Report,
     found: &'a [Found],
     caught: &'a [Caught],
+    /// The findings that the bundle must show.
+    wanted: Vec<Claim>,
+    /// Those of the inputs: what it may show.
+    possible: Vec<Claim>,
+}
+
+/// Leaves the findings and windows that are about these calls.
+fn narrow(report: &mut Report, calls: &[CallKey]) {
+    let is_wanted = |key: &CallKey| calls.contains(key);
+    report.findings.retain(|f| f.calls.iter().chain(&f.victim).chain(&f.owner).any(is_wanted));
+    report.windows.retain(|w| w.lost.iter().chain(&w.trigger_call).any(is_wanted));
 }
 
 impl Maker<'_> {
+    /// Does it show what it must, and nothing that the inputs do not show? Around a chosen call there
+    /// may be others with findings of their own.
+    fn holds(&self, report: &Report) -> bool {
+        let got = findings(report);
+        if self.order.calls.is_empty() {
+            return got == self.wanted;
+        }
+        // What concerns a whole session may begin later in a part of it.
+        let is_known = |claim: &Claim| {
+            let same = |known: &Claim| known.rule == claim.rule && known.standing == claim.standing;
+            self.possible.iter().any(same)
+        };
+        is_within(&self.wanted, &got) && got.iter().all(is_known)
+    }
+
     fn make(&self) -> anyhow::Result<Made> {
-        let cited = Cited::of(self.report);
-        let wanted = findings(self.report);
+        let cited = Cited::of(self.report, self.order.calls);
+        let wanted = &self.wanted;
         let open = Known { is_off: true, ..Known::default() };
-        // Without findings there is nothing to choose by.
+        // Without findings or a choice there is nothing to choose by.
         let scopes: &[Scope] =
-            if wanted.is_empty() { &[Scope::All] } else { &[Scope::Cited, Scope::Sessions, Scope::All] };
+            if wanted.is_empty() && self.order.calls.is_empty() { &[Scope::All] } else { Scope::EVERY };
         let mut chosen = None;
         for scope in scopes {
             let content = Content::choose(self.report, self.found, self.read, self.caught, &cited, *scope)?;
             let trial = self.trial(&content, &open)?;
-            if findings(&trial.report) == wanted {
+            if self.holds(&trial.report) {
                 chosen = Some((content, *scope));
                 break;
             }
             if *scope == Scope::All {
-                bail!("{}", differing(&wanted, &findings(&trial.report), "writing the traffic anew"));
+                bail!("{}", differing(wanted, &findings(&trial.report), "writing the traffic anew"));
             }
         }
         let Some((content, scope)) = chosen else { bail!("nothing to bundle") };
@@ -108,8 +148,8 @@ impl Maker<'_> {
         known.is_off = self.order.is_open;
         let mut trial = self.trial(&content, &known)?;
         let mut kept_back = vec![];
-        if findings(&trial.report) != wanted {
-            kept_back = self.keep_back(&content, &known, &trial, &wanted)?;
+        if !self.holds(&trial.report) {
+            kept_back = self.keep_back(&content, &known, &trial)?;
             known.kept_back = kept_back.iter().map(|w| w.to_lowercase()).collect();
             trial = self.trial(&content, &known)?;
         }
@@ -126,13 +166,7 @@ impl Maker<'_> {
     }
 
     /// The words to keep back so that the findings are those of the inputs.
-    fn keep_back(
-        &self,
-        content: &Content<'_>,
-        known: &Known,
-        trial: &Trial,
-        wanted: &[Claim],
-    ) -> anyhow::Result<Vec<String>> {
+    fn keep_back(&self, content: &Content<'_>, known: &Known, trial: &Trial) -> anyhow::Result<Vec<String>> {
         let mut candidates: Vec<(Kind, String)> = vec![];
         for (kind, words) in trial.redactor.replaced() {
             let may = |w: &&String| !known.secrets.contains(*w) && !known.forced.contains(&w.to_lowercase());
@@ -143,11 +177,11 @@ impl Maker<'_> {
         let candidates: Vec<String> = candidates.into_iter().map(|(_, w)| w).collect();
         let found = keep_back::needed(&candidates, |words| {
             let known = Known { kept_back: words.iter().map(|w| w.to_lowercase()).collect(), ..known.clone() };
-            Ok(findings(&self.trial(content, &known)?.report) == wanted)
+            Ok(self.holds(&self.trial(content, &known)?.report))
         })?;
         found.ok_or_else(|| {
             anyhow::anyhow!(differing(
-                wanted,
+                &self.wanted,
                 &findings(&trial.report),
                 "redaction, whatever single words are kept back"
             ))
@@ -212,7 +246,7 @@ impl Maker<'_> {
         manifest.created = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         manifest.command = self.order.command.iter().map(|arg| argument(arg, &mut redactor)).collect();
         manifest.inputs = self.originals(&mut redactor)?;
-        scope.name().clone_into(&mut manifest.scope);
+        manifest.scope = scope.name(!self.order.calls.is_empty()).to_owned();
         manifest.findings = report.findings.len() as u64;
         manifest.redaction = redaction;
         let mut packed = vec![pack("README.txt", readme(&manifest, &report).as_bytes(), false)];
@@ -299,7 +333,13 @@ fn argument(arg: &str, redactor: &mut Redactor) -> String {
 
 /// What must be the same of a finding: rule, time, certainty, fault, and of each call method, tool
 /// and id.
-type Claim = (&'static str, String, Vec<(String, String, String)>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim {
+    rule: &'static str,
+    at: String,
+    standing: String,
+    calls: Vec<(String, String, String)>,
+}
 
 fn findings(report: &Report) -> Vec<Claim> {
     let call = |key: &CallKey| {
@@ -309,24 +349,25 @@ fn findings(report: &Report) -> Vec<Claim> {
         let tool = text(call.and_then(|c| c.tool.as_deref()).map(str::to_owned));
         (method, tool, text(call.and_then(|c| c.id.as_ref()).map(ToString::to_string)))
     };
-    let claim = |f: &crate::model::report::Finding| {
-        let said = format!(
-            "{:?} {:?} {:?} {:?} {:?}",
-            f.at.map(|t| t.to_string()),
-            f.severity,
-            f.confidence,
-            f.fault,
-            f.cleared
-        );
-        (f.rule, said, f.calls.iter().map(call).collect())
+    let claim = |f: &crate::model::report::Finding| Claim {
+        rule: f.rule,
+        at: format!("{:?}", f.at.map(|t| t.to_string())),
+        standing: format!("{:?} {:?} {:?} {:?}", f.severity, f.confidence, f.fault, f.cleared),
+        calls: f.calls.iter().map(call).collect(),
     };
     let mut all: Vec<Claim> = report.findings.iter().map(claim).collect();
     all.sort();
     all
 }
 
+/// Does `all` hold everything in `some`, as often? Both are in order.
+fn is_within(some: &[Claim], all: &[Claim]) -> bool {
+    let mut rest = all.iter();
+    some.iter().all(|claim| rest.any(|other| other == claim))
+}
+
 fn differing(wanted: &[Claim], got: &[Claim], what: &str) -> String {
-    let list = |claims: Vec<&Claim>| claims.iter().map(|c| c.0).collect::<Vec<_>>().join(", ");
+    let list = |claims: Vec<&Claim>| claims.iter().map(|c| c.rule).collect::<Vec<_>>().join(", ");
     let lost: Vec<_> = wanted.iter().filter(|c| !got.contains(c)).collect();
     let new: Vec<_> = got.iter().filter(|c| !wanted.contains(c)).collect();
     format!(

@@ -12,6 +12,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub enum Scope {
     /// What is cited, with the handshakes of its sessions.
     Cited,
+    /// That, and the exchanges of the log lines beside the cited ones.
+    Beside,
     /// The whole of the sessions that are cited.
     Sessions,
     /// Everything.
@@ -19,10 +21,17 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// As the summary spells it.
-    pub const fn name(self) -> &'static str {
+    /// From the least to the most.
+    pub const EVERY: &'static [Scope] = &[Scope::Cited, Scope::Beside, Scope::Sessions, Scope::All];
+
+    /// As the summary spells it; `is_chosen`: calls were named.
+    pub const fn name(self, is_chosen: bool) -> &'static str {
         match self {
+            Scope::Cited if is_chosen => "the chosen calls with their handshakes",
             Scope::Cited => "the cited calls with their handshakes",
+            Scope::Beside => {
+                "the cited calls with their handshakes, and the calls of the log lines beside theirs, because the findings need them"
+            }
             Scope::Sessions => "the sessions of the cited calls, because the findings need more than these calls",
             Scope::All => "all that was read, because the findings need it",
         }
@@ -47,12 +56,12 @@ const HANDSHAKE: &[&str] = &[
 ];
 
 impl Cited {
-    /// What this report cites.
-    pub fn of(report: &Report) -> Cited {
+    /// What this report cites, and these calls.
+    pub fn of(report: &Report, calls: &[CallKey]) -> Cited {
         let mut out = Cited::default();
         let by_key: FxHashMap<CallKey, &Call> = report.calls.iter().map(|c| (c.key, c)).collect();
         let mut sessions: FxHashSet<String> = FxHashSet::default();
-        for call in cited(report).iter().filter_map(|key| by_key.get(key)) {
+        for call in cited(report).iter().chain(calls).filter_map(|key| by_key.get(key)) {
             sessions.extend(call.session.iter().map(|s| s.to_string()));
             for s in &call.sightings {
                 out.places.extend(s.frame.into_iter().chain(s.reply_frame).map(|n| Place::frame(s.input, n)));
@@ -76,6 +85,21 @@ impl Cited {
         out
     }
 
+    /// The packets of the calls that these lines of logs tell of.
+    pub fn beside(report: &Report, is_there: impl Fn(InputId, u64) -> bool) -> Cited {
+        let mut out = Cited::default();
+        for call in &report.calls {
+            if call.sightings.iter().any(|s| s.line.is_some_and(|n| is_there(s.input, n))) {
+                let frames = call
+                    .sightings
+                    .iter()
+                    .flat_map(|s| s.frame.into_iter().chain(s.reply_frame).map(|n| Place::frame(s.input, n)));
+                out.places.extend(frames);
+            }
+        }
+        out
+    }
+
     /// The cited lines of a log.
     pub fn lines(&self, input: InputId) -> FxHashSet<u64> {
         let of_input = self.places.iter().filter(|p| p.input == input);
@@ -93,7 +117,7 @@ impl Cited {
         match scope {
             Scope::All => true,
             Scope::Sessions => is_cited() || session(),
-            Scope::Cited => is_cited() || (session() && is_handshake(caught)),
+            Scope::Cited | Scope::Beside => is_cited() || (session() && is_handshake(caught)),
         }
     }
 

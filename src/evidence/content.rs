@@ -44,8 +44,7 @@ impl<'a> Content<'a> {
         cited: &Cited,
         scope: Scope,
     ) -> anyhow::Result<Content<'a>> {
-        let exchanges = caught.iter().filter(|c| cited.wants(c, scope)).collect();
-        let mut excerpts = vec![];
+        let mut excerpts: Vec<Option<Excerpt>> = vec![];
         for (input, f) in found.iter().enumerate() {
             let Reading::Log(format) = f.reading else {
                 excerpts.push(None);
@@ -53,12 +52,23 @@ impl<'a> Content<'a> {
             };
             let lines = cited.lines(input as InputId);
             let wanted = match scope {
-                Scope::Cited => Wanted::Cited(&lines),
+                Scope::Cited | Scope::Beside => Wanted::Cited(&lines),
                 Scope::Sessions => Wanted::Naming(&lines, &cited.sessions),
                 Scope::All => Wanted::All,
             };
             excerpts.push(Some(lines::read(&f.source, format, wanted)?));
         }
+        let is_there = |input: InputId, line: u64| {
+            let excerpt = excerpts.get(input as usize).and_then(Option::as_ref);
+            excerpt.is_some_and(|e| e.holds(line))
+        };
+        // A line without its packets would look like a call that was lost on the way.
+        let beside = match scope {
+            Scope::Beside => Cited::beside(report, is_there),
+            _ => Cited::default(),
+        };
+        let wants = |c: &&Caught| cited.wants(c, scope) || beside.wants(c, Scope::Cited);
+        let exchanges = caught.iter().filter(wants).collect();
         Ok(Content { report, found, options, exchanges, excerpts })
     }
 

@@ -175,6 +175,12 @@ fn binary(open: &mut OpenInput, out: &mut Vec<u8>) -> std::io::Result<u64> {
 }
 
 impl Excerpt {
+    /// Does it hold this line (or entry) of the original?
+    pub fn holds(&self, line: u64) -> bool {
+        let at = self.units.partition_point(|u| u.last < line);
+        self.units.get(at).is_some_and(|u| u.first <= line)
+    }
+
     /// Runs of lines (or entries) of the original, first and last.
     pub fn runs(&self) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = vec![];

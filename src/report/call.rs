@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 /// Characters shown of one message.
 const MESSAGE_CHARS: usize = 200_000;
-/// Terminal columns of the waterfall.
+/// Terminal columns of the waterfall, where there is room.
 const WATERFALL: usize = 40;
+/// Terminal columns beside a bar and its input's name: spaces, and what is said behind.
+const BESIDE: usize = 35;
 
 /// What `show` needs to know.
 pub struct Shown<'a> {
@@ -51,7 +53,14 @@ pub fn json(calls: &[&Call], out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// Those of writing.
 pub fn text(shown: &Shown<'_>, call: &Call, out: &mut dyn Write) -> io::Result<()> {
-    let paper = &mut Paper::new(out, shown.options);
+    draw(shown, call, &mut Paper::new(out, shown.options))
+}
+
+/// As [`text`], on any page.
+///
+/// # Errors
+/// Those of writing.
+pub fn draw(shown: &Shown<'_>, call: &Call, paper: &mut Paper<'_>) -> io::Result<()> {
     let view = shown.view;
     paper.line(&clean(&view.key_label(call.key)), Style::Bold)?;
     let session = call.session.as_deref().unwrap_or("none");
@@ -106,10 +115,11 @@ fn waterfall(view: &View<'_>, call: &Call, paper: &mut Paper<'_>) -> io::Result<
     let end = call.sightings.iter().filter_map(last).chain(call.replied).max();
     let Some((begin, end)) = begin.zip(end).filter(|(b, e)| b < e) else { return Ok(()) };
     let whole = end.since(begin);
-    let column = |t: Time| (t.since(begin).clamp(0, whole) as i128 * WATERFALL as i128 / i128::from(whole)) as usize;
+    let widest = call.sightings.iter().map(|s| view.input(s.input).chars().count()).max().unwrap_or(0).min(24);
+    let bars = paper.width.saturating_sub(widest + BESIDE).clamp(10, WATERFALL);
+    let column = |t: Time| (t.since(begin).clamp(0, whole) as i128 * bars as i128 / i128::from(whole)) as usize;
     paper.end()?;
     paper.line(&format!("  Timing, {} from {} UTC", span(whole), clock(begin)), Style::Bold)?;
-    let widest = call.sightings.iter().map(|s| view.input(s.input).chars().count()).max().unwrap_or(0).min(24);
     for s in &call.sightings {
         let (Some(from), Some(to)) = (s.at, last(s)) else { continue };
         let head = s.head_at.filter(|h| *h >= from && *h <= to).unwrap_or(to);
@@ -117,7 +127,7 @@ fn waterfall(view: &View<'_>, call: &Call, paper: &mut Paper<'_>) -> io::Result<
         let bar = format!("{}{}{}", " ".repeat(a), "─".repeat(h - a), "━".repeat((b - h).max(usize::from(h == a))));
         let name = clean_short(view.input(s.input), 24);
         let head_text = s.head_at.map_or(String::new(), |h| format!(", head after {}", span(h.since(from))));
-        paper.put(&format!("  {name:<widest$}  {bar:<width$}  ", width = WATERFALL + 1), Style::Plain)?;
+        paper.put(&format!("  {name:<widest$}  {bar:<width$}  ", width = bars + 1), Style::Plain)?;
         paper.line(&format!("{}{head_text}", span(to.since(from))), Style::Tone(Tone::Dim))?;
     }
     Ok(())

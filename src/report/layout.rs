@@ -24,6 +24,20 @@ pub fn draw(columns: &[Column], rows: &[Row], paper: &mut Paper<'_>) -> io::Resu
     }
 }
 
+/// Columns in which a table fits `room` with one line a row, in their order, each with its width;
+/// one space stands between two. Columns that say nothing in any row take no room; where all the
+/// others do not fit, the last go.
+pub fn one_line(columns: &[Column], rows: &[Row], room: usize) -> Vec<(usize, usize)> {
+    let is_said = |c: &usize| rows.iter().any(|r| r.get(*c).is_some_and(|cell| !matches!(cell.shown(), "" | "–")));
+    let mut used: Vec<usize> = (0..columns.len()).filter(is_said).collect();
+    loop {
+        if let Some(widths) = widths(columns, rows, &used, room, 1) {
+            return used.into_iter().zip(widths).collect();
+        }
+        used.pop();
+    }
+}
+
 /// How a table fits a page: the width of each column and the spaces between two.
 struct Fit {
     widths: Vec<usize>,

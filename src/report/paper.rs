@@ -1,17 +1,25 @@
-//! A text page: writes lines with or without colour, in Unicode or ASCII.
+//! A text page: writes lines with or without colour, in Unicode or ASCII, or keeps them.
 
 use super::RenderOptions;
 use super::table::Tone;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+/// A run of text in one style.
+pub type Run = (String, Style);
+
 /// Where text goes and how it looks.
 pub struct Paper<'a> {
-    out: &'a mut dyn Write,
-    color: bool,
+    out: Out<'a>,
     ascii: bool,
+    ended: usize,
     /// Terminal columns that a line should not exceed.
     pub width: usize,
+}
+
+enum Out<'a> {
+    Stream { to: &'a mut dyn Write, color: bool },
+    Lines { done: Vec<Vec<Run>>, line: Vec<Run> },
 }
 
 /// Weight of a run of text.
@@ -30,21 +38,62 @@ pub enum Style {
 impl<'a> Paper<'a> {
     /// A page on `out`.
     pub fn new(out: &'a mut dyn Write, options: &RenderOptions) -> Paper<'a> {
-        Paper { out, color: options.color, ascii: options.ascii, width: options.width.max(40) }
+        Paper {
+            out: Out::Stream { to: out, color: options.color },
+            ascii: options.ascii,
+            ended: 0,
+            width: options.width.max(40),
+        }
+    }
+
+    /// A page that keeps its lines.
+    pub fn kept(options: &RenderOptions) -> Paper<'static> {
+        Paper {
+            out: Out::Lines { done: vec![], line: vec![] },
+            ascii: options.ascii,
+            ended: 0,
+            width: options.width.max(40),
+        }
+    }
+
+    /// The lines that were kept.
+    pub fn into_lines(self) -> Vec<Vec<Run>> {
+        match self.out {
+            Out::Lines { done, .. } => done,
+            Out::Stream { .. } => vec![],
+        }
+    }
+
+    /// How many lines were ended so far.
+    pub fn lines(&self) -> usize {
+        self.ended
     }
 
     /// Writes a run of text without line end.
     pub fn put(&mut self, text: &str, style: Style) -> io::Result<()> {
         let text = if self.ascii { ascii(text) } else { Cow::Borrowed(text) };
-        match code(style).filter(|_| self.color && !text.is_empty()) {
-            Some(code) => write!(self.out, "\x1b[{code}m{text}\x1b[0m"),
-            None => self.out.write_all(text.as_bytes()),
+        match &mut self.out {
+            Out::Stream { to, color } => match code(style).filter(|_| *color && !text.is_empty()) {
+                Some(code) => write!(to, "\x1b[{code}m{text}\x1b[0m"),
+                None => to.write_all(text.as_bytes()),
+            },
+            Out::Lines { line, .. } => {
+                line.push((text.into_owned(), style));
+                Ok(())
+            }
         }
     }
 
     /// Ends the line.
     pub fn end(&mut self) -> io::Result<()> {
-        self.out.write_all(b"\n")
+        self.ended += 1;
+        match &mut self.out {
+            Out::Stream { to, .. } => to.write_all(b"\n"),
+            Out::Lines { done, line } => {
+                done.push(std::mem::take(line));
+                Ok(())
+            }
+        }
     }
 
     /// Writes a whole line.
@@ -67,7 +116,8 @@ impl<'a> Paper<'a> {
     }
 }
 
-fn code(style: Style) -> Option<&'static str> {
+/// What selects a style on a terminal (ECMA-48 §8.3.117, SGR).
+pub fn code(style: Style) -> Option<&'static str> {
     match style {
         Style::Plain | Style::Tone(Tone::Plain) => None,
         Style::Bold => Some("1"),
@@ -80,7 +130,7 @@ fn code(style: Style) -> Option<&'static str> {
 }
 
 /// The signs that crosswire itself draws with, in ASCII; any other character becomes `?`.
-fn ascii(text: &str) -> Cow<'_, str> {
+pub fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }

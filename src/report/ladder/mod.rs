@@ -187,6 +187,16 @@ impl Timeline {
         groups.iter().filter_map(cut).collect()
     }
 
+    /// The messages of a call's session from up to `context` before its first to as many after its
+    /// last.
+    pub fn of_call(&self, key: CallKey, context: usize) -> Option<Ladder> {
+        let (g, rows) = self.places.get(&key)?;
+        let group = self.groups.get(*g)?;
+        let from = rows.first()?.saturating_sub(context);
+        let to = rows.last()?.saturating_add(context + 1).min(group.messages.len());
+        Some(self.lay_out(group, &(from..to).collect::<Vec<_>>()))
+    }
+
     fn lay_out(&self, group: &Group, which: &[usize]) -> Ladder {
         let last_of = |key| self.places.get(&key).and_then(|(_, rows)| rows.last().copied());
         lanes::lay_out(group.title.clone(), self.columns.clone(), &group.messages, which, &group.windows, last_of)

@@ -15,17 +15,20 @@ const PART: usize = 8;
 /// Lanes drawn; calls beyond have no line of their own.
 const LANES: usize = 10;
 
-/// Draws a ladder.
+/// Draws a ladder: a heading of one line, and its rows. Gives the line of the page on which each
+/// row begins.
 ///
 /// # Errors
 /// Those of writing.
-pub fn draw(ladder: &Ladder, paper: &mut Paper<'_>) -> io::Result<()> {
+pub fn draw(ladder: &Ladder, paper: &mut Paper<'_>) -> io::Result<Vec<usize>> {
     let mut pen = Pen { ladder, lanes: vec![None; ladder.lanes.min(LANES)], bars: ladder.bars.iter().peekable() };
     pen.heading(paper)?;
+    let mut begins = Vec::with_capacity(ladder.rows.len());
     for (n, row) in ladder.rows.iter().enumerate() {
+        begins.push(paper.lines());
         pen.row(n, row, paper)?;
     }
-    Ok(())
+    Ok(begins)
 }
 
 struct Pen<'a> {
