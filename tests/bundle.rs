@@ -65,7 +65,11 @@ fn inputs(case: &str) -> Vec<String> {
 }
 
 fn bundle(dir: &Path, args: &[&str]) -> String {
-    let file = dir.join("evidence.zip").to_str().unwrap().to_owned();
+    bundle_as(dir, "evidence.zip", args)
+}
+
+fn bundle_as(dir: &Path, name: &str, args: &[&str]) -> String {
+    let file = dir.join(name).to_str().unwrap().to_owned();
     run(&[&["bundle", "-o", &file, "--quiet"], args].concat(), 0);
     file
 }
@@ -92,6 +96,89 @@ fn a_bundle_is_whole_and_gives_the_same_findings() {
     }
 }
 
+/// As a `.tar.zst` the same: whole, the same findings, the same members.
+#[test]
+fn a_tar_zst_is_as_good_as_a_zip() {
+    for case in ["01-clean", "02-crossed-id-collision", "10a-raw-body-swap"] {
+        let dir = tempfile::tempdir().unwrap();
+        let key = dir.path().join("key").to_str().unwrap().to_owned();
+        let inputs = inputs(case);
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let args = [&inputs[..], &["--key-file", &key]].concat();
+        let (zip, tar) = (bundle(dir.path(), &args), bundle_as(dir.path(), "evidence.tar.zst", &args));
+        assert!(run(&["verify", &tar], 0).contains("whole"), "{case}");
+        assert_eq!(findings(&[&tar]), findings(&inputs), "{case}");
+        let evidence = |file: &str| -> Vec<(String, Vec<u8>)> {
+            unpack::unpacked(file).into_iter().filter(|(name, _)| name.starts_with("evidence/")).collect()
+        };
+        assert_eq!(evidence(&zip), evidence(&tar), "{case}");
+        // Other programs read it, and what they pack anew is compared by content.
+        let folder = dir.path().join("out");
+        std::fs::create_dir(&folder).unwrap();
+        let tar_of = |args: &[&str]| Command::new("tar").args(args).current_dir(&folder).status();
+        if Command::new("zstd").arg("-V").output().is_err() {
+            eprintln!("skipped: zstd is not here");
+            continue;
+        }
+        assert!(tar_of(&["--zstd", "-xf", &tar]).unwrap().success());
+        assert!(folder.join("report.html").exists() && folder.join("manifest.json").exists());
+        assert!(
+            tar_of(&[
+                "--zstd",
+                "-cf",
+                "../anew.tar.zst",
+                "manifest.json",
+                "README.txt",
+                "report.html",
+                "report.md",
+                "report.json",
+                "evidence",
+                "manifest.sha256"
+            ])
+            .unwrap()
+            .success()
+        );
+        let anew = dir.path().join("anew.tar.zst").to_str().unwrap().to_owned();
+        let said = run(&["verify", &anew], 1);
+        assert!(said.contains("contents were compared") && said.lines().count() == 1, "{said}");
+        assert_eq!(findings(&[&anew]), findings(&inputs), "{case}");
+        std::fs::write(folder.join("report.md"), "another").unwrap();
+        assert!(
+            tar_of(&[
+                "--zstd",
+                "-cf",
+                "../anew.tar.zst",
+                "manifest.json",
+                "report.md",
+                "report.html",
+                "report.json",
+                "evidence",
+                "manifest.sha256"
+            ])
+            .unwrap()
+            .success()
+        );
+        let said = run(&["verify", &anew], 1);
+        assert!(said.contains("report.md: its SHA-256 differs") && said.contains("README.txt: is missing"), "{said}");
+    }
+}
+
+/// The same members give the same archive, whatever the day.
+#[test]
+fn archives_follow_from_their_members() {
+    use crosswire::evidence::archive::{Archive, Kind, pack};
+    for kind in [Kind::Zip, Kind::TarZst] {
+        let make = || {
+            let mut archive = Archive::new(kind);
+            for (name, data) in [("a.txt", &b"one"[..]), ("b/c.txt", &[7; 5000])] {
+                archive.add(pack(name, data, true)).unwrap();
+            }
+            archive.finish().unwrap()
+        };
+        assert_eq!(make(), make());
+    }
+}
+
 #[test]
 fn encrypted_captures_are_bundled_in_the_clear_without_keys() {
     for (case, args) in [
@@ -111,8 +198,13 @@ fn encrypted_captures_are_bundled_in_the_clear_without_keys() {
 
 #[test]
 fn any_byte_that_is_changed_is_told() {
+    any_byte("evidence.zip");
+    any_byte("evidence.tar.zst");
+}
+
+fn any_byte(name: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let file = bundle(dir.path(), &["fixtures/10a-raw-body-swap/backend.pcap"]);
+    let file = bundle_as(dir.path(), name, &["fixtures/10a-raw-body-swap/backend.pcap"]);
     let whole = std::fs::read(&file).unwrap();
     // Through the library: a process for each byte would take minutes.
     let verify = |bytes: Vec<u8>| crosswire::evidence::verify::verify(bytes);

@@ -18,7 +18,7 @@ pub static COMMAND: Command =
 /// Write the evidence for the findings into one file, redacted, with hashes
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-The bundle is a ZIP archive: the report in HTML, Markdown and JSON, a capture of the cited calls with their handshakes \
+The bundle is a ZIP archive, or where its name ends so a .tar.zst: the report in HTML, Markdown and JSON, a capture of the cited calls with their handshakes \
 (decrypted, decoded, original times and frame numbers), the cited log lines with their neighbours, and a manifest with the \
 SHA-256 of every member and input. `crosswire analyze` on it gives the same findings, which is checked before it is written.\n\n\
 Every word that is no word of a protocol, log layout, tool or schema is replaced by a pseudonym of the same length and kind: \
@@ -34,8 +34,8 @@ struct Bundle {
     /// Only this call and the findings about it: its key in the report, such as c9
     #[arg(long, value_name = "KEY", value_parser = values::call_key, help_heading = "Selection")]
     call: Vec<CallKey>,
-    /// The bundle
-    #[arg(short, long, value_name = "FILE.zip", required = true, help_heading = "Output")]
+    /// The bundle; its name ends in .zip or .tar.zst
+    #[arg(short, long, value_name = "FILE", required = true, help_heading = "Output")]
     output: PathBuf,
     /// Keep what this JSON key or header holds
     #[arg(long, value_name = "FIELD", help_heading = "Redaction")]
@@ -56,9 +56,6 @@ struct Bundle {
 
 impl Bundle {
     fn run(self) -> anyhow::Result<u8> {
-        if self.output.extension().is_none_or(|e| !e.eq_ignore_ascii_case("zip")) {
-            bail!("{}: expected a name that ends in .zip", self.output.display());
-        }
         if output::is_one_of(&self.read.inputs, &self.output) {
             bail!("{}: is one of the inputs and would be overwritten; give -o another name", self.output.display());
         }

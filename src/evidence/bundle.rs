@@ -1,6 +1,6 @@
 //! Makes a bundle: chooses, redacts, analyses what is left, and packs it with its report.
 
-use super::archive::{Archive, pack};
+use super::archive::{self, Archive, pack};
 use super::cite::{Cited, Scope};
 use super::content::{Content, Member, base_name};
 use super::gather::{self, Caught, Found};
@@ -60,6 +60,7 @@ pub struct Made {
 /// If an input cannot be read again, the bundle not be written, or its findings would not be those of
 /// the inputs whatever is kept.
 pub fn make(order: &Order<'_>) -> anyhow::Result<Made> {
+    let kind = archive::Kind::of(order.output)?;
     let read = bundle::options(order.inputs, order.read);
     if let Some(source) = expand(order.inputs).0.iter().find(|s| !s.can_reopen()) {
         bail!("{}: cannot be read a second time; save it to a file first", source.name);
@@ -78,7 +79,7 @@ pub fn make(order: &Order<'_>) -> anyhow::Result<Made> {
     let found = gather::find(&report, order.inputs, &read)?;
     let caught = gather::exchanges(&found, &read)?;
     let wanted = findings(&report);
-    let maker = Maker { order, read: &read, report: &report, found: &found, caught: &caught, wanted, possible };
+    let maker = Maker { order, kind, read: &read, report: &report, found: &found, caught: &caught, wanted, possible };
     let result = maker.make();
     // It is only there while findings are compared.
     let _ = std::fs::remove_file(maker.trial_path());
@@ -87,6 +88,7 @@ pub fn make(order: &Order<'_>) -> anyhow::Result<Made> {
 
 struct Maker<'a> {
     order: &'a Order<'a>,
+    kind: archive::Kind,
     read: &'a ReadOptions,
     report: &'a Report,
     found: &'a [Found],
@@ -205,7 +207,7 @@ impl Maker<'_> {
             archive.add(pack(&evidence.name, bytes, true))?;
         }
         let path = self.trial_path();
-        std::fs::write(&path, archive.finish()).with_context(|| format!("{}: cannot be written", path.display()))?;
+        std::fs::write(&path, archive.finish()?).with_context(|| format!("{}: cannot be written", path.display()))?;
         let name = path.to_string_lossy().into_owned();
         let read = ReadOptions { jobs: self.read.jobs, ..ReadOptions::default() };
         let mut report = analyze::run(std::slice::from_ref(&name), &read, &AnalyzeOptions::default())?;
@@ -249,15 +251,17 @@ impl Maker<'_> {
         manifest.scope = scope.name(!self.order.calls.is_empty()).to_owned();
         manifest.findings = report.findings.len() as u64;
         manifest.redaction = redaction;
-        let mut packed = vec![pack("README.txt", readme(&manifest, &report).as_bytes(), false)];
+        // An archive that is compressed as a whole has its members as they are.
+        let is_stored = self.kind == archive::Kind::TarZst;
+        let mut packed = vec![pack("README.txt", readme(&manifest, &report).as_bytes(), is_stored)];
         let options = RenderOptions { mermaid: true, ..RenderOptions::default() };
         for (format, name) in [("html", "report.html"), ("markdown", "report.md"), ("json", "report.json")] {
             let Some(render) = report::find(format).and_then(|r| r.report) else { continue };
             let mut bytes = vec![];
             render(&View::new(&report), &options, &mut bytes)?;
-            packed.push(pack(name, &bytes, false));
+            packed.push(pack(name, &bytes, is_stored));
         }
-        packed.extend(members.iter().map(|(evidence, bytes)| pack(&evidence.name, bytes, false)));
+        packed.extend(members.iter().map(|(evidence, bytes)| pack(&evidence.name, bytes, is_stored)));
         for p in &packed {
             let sha256_of = match p.member.method {
                 0 => sha256(&p.bytes),
@@ -275,13 +279,13 @@ impl Maker<'_> {
         }
         let mut text = serde_json::to_vec_pretty(&manifest)?;
         text.push(b'\n');
-        let mut archive = Archive::default();
+        let mut archive = Archive::new(self.kind);
         archive.add(pack(MANIFEST, &text, true))?;
         for p in packed {
             archive.add(p)?;
         }
         archive.add(pack(MANIFEST_HASH, format!("{}\n", sha256(&text)).as_bytes(), true))?;
-        let file = archive.finish();
+        let file = archive.finish()?;
         // First beside it, so that a bundle is never there in part.
         let path = self.trial_path();
         let output = self.order.output;
@@ -406,7 +410,7 @@ fn readme(manifest: &Manifest, report: &Report) -> String {
     let mut out = format!(
         "Evidence bundle of crosswire {}, made {}.\n\n\
          report.html, report.md and report.json are the report on the evidence in this bundle. To make it again:\n\n  \
-         crosswire verify BUNDLE.zip\n  crosswire analyze BUNDLE.zip\n\n\
+         crosswire verify BUNDLE\n  crosswire analyze BUNDLE\n\n\
          The evidence is {}.\nCaptures were written anew as HTTP/1.1 in the clear, with the original times; comments of \
          the packets name the original frames. manifest.json names the original lines of logs, and the SHA-256 of \
          everything.\n\n{} findings\n\n",

@@ -15,6 +15,8 @@ use serde_json::value::RawValue;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Characters of an original's name that a member keeps; tar has room for 100 with folder and ending.
+const NAME_CHARS: usize = 80;
 /// Name of the format of logs that `--log-format` describes.
 const DESCRIBED: &str = "log-format";
 
@@ -154,7 +156,7 @@ pub fn base_name(name: &str, redactor: &mut Redactor) -> String {
     }
     let base = redactor.string(base, From::Log);
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
-    let base: String = base.chars().map(plain).take(100).collect();
+    let base: String = base.chars().map(plain).take(NAME_CHARS).collect();
     match base.trim_start_matches('.') {
         "" => "input".to_owned(),
         base => base.to_owned(),

@@ -9,7 +9,7 @@
 //! they wrote, and keeps words back until the findings are those of the inputs. [`verify`] checks a
 //! bundle against its manifest.
 
-mod archive;
+pub mod archive;
 pub mod bundle;
 mod cells;
 mod cite;

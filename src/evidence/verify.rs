@@ -3,7 +3,8 @@
 use super::manifest::{MANIFEST_HASH, Manifest};
 use super::sha256;
 use crate::input::bundle::{MANIFEST, SCHEMA};
-use crate::input::zip::{self, Member, Zip, ZipError};
+use crate::input::tar_zst::{self, Seal, Tar};
+use crate::input::zip::{self, ArchiveError, Member, Zip};
 use rustc_hash::FxHashSet;
 
 /// What was found.
@@ -20,44 +21,32 @@ pub struct Verified {
 /// Checks the bytes of a bundle.
 ///
 /// # Errors
-/// [`ZipError::Damaged`] if it is no bundle, [`ZipError::Unsafe`] if it is made to harm.
-pub fn verify(file: Vec<u8>) -> Result<Verified, ZipError> {
-    if !file.starts_with(b"PK") && memchr::memmem::find(&file, MANIFEST.as_bytes()).is_none() {
-        return Err(ZipError::Damaged("no ZIP archive".to_owned()));
+/// [`ArchiveError::Damaged`] if it is no bundle, [`ArchiveError::Unsafe`] if it is made to harm.
+pub fn verify(file: Vec<u8>) -> Result<Verified, ArchiveError> {
+    if !file.starts_with(b"PK")
+        && !file.starts_with(tar_zst::MAGIC)
+        && memchr::memmem::find(&file, MANIFEST.as_bytes()).is_none()
+    {
+        return Err(ArchiveError::Damaged("no ZIP archive and no .tar.zst".to_owned()));
+    }
+    if file.starts_with(tar_zst::MAGIC) {
+        return verify_tar(&file);
     }
     let mut out = Verified::default();
     let (zip, damage) = match Zip::new(file.clone()) {
         Ok(zip) => (zip, None),
-        Err(ZipError::Damaged(why)) => (Zip { file, members: vec![] }, Some(why)),
+        Err(ArchiveError::Damaged(why)) => (Zip { file, members: vec![] }, Some(why)),
         Err(refused) => return Err(refused),
     };
     if damage.is_none() && zip.find(MANIFEST).is_none() && first_member(&zip.file).is_none() {
-        return Err(ZipError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
+        return Err(ArchiveError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
     }
     out.differs.extend(damage);
     let Some(text) = manifest_text(&zip) else {
         out.differs.push(format!("{MANIFEST}: cannot be found"));
         return Ok(out);
     };
-    let manifest: Manifest = match serde_json::from_slice(&text) {
-        Ok(manifest) => manifest,
-        Err(e) => {
-            out.differs.push(format!("{MANIFEST}: cannot be read: {e}"));
-            return Ok(out);
-        }
-    };
-    if manifest.schema != SCHEMA {
-        out.differs.push(format!("{MANIFEST}: its schema is {}, expected {SCHEMA}", manifest.schema));
-    }
-    let mut names = FxHashSet::default();
-    for member in &manifest.members {
-        if zip::leads_out(&member.name) || !names.insert(member.name.to_lowercase()) {
-            let name = member.name.escape_debug();
-            return Err(ZipError::Unsafe(format!(
-                "{name}: the manifest names it twice, or with a path that leads out"
-            )));
-        }
-    }
+    let Some(manifest) = parse(&text, &mut out)? else { return Ok(out) };
     let before = out.differs.len();
     layout(&zip.file, &text, &manifest, &mut out);
     // Another program packs every member in its own way: then only contents can be compared.
@@ -70,14 +59,77 @@ pub fn verify(file: Vec<u8>) -> Result<Verified, ZipError> {
         }
     }
     if !zip.members.is_empty() {
-        contents(&zip, &manifest, &mut out);
+        let names: Vec<&str> = zip.members.iter().map(|m| m.name.as_str()).collect();
+        let read = |name: &str| zip.find(name).map(|m| zip.read(m)).transpose();
+        contents(&names, read, &manifest, &mut out);
     }
-    let mut seen = FxHashSet::default();
-    out.differs.retain(|d| seen.insert(d.clone()));
-    let touched = |name: &str| out.differs.iter().any(|d| d.split_once(": ").is_some_and(|(n, _)| n == name));
-    out.whole = manifest.members.iter().filter(|m| !touched(&m.name)).count() as u64;
-    out.manifest = Some(manifest);
-    Ok(out)
+    Ok(out.told(manifest))
+}
+
+impl Verified {
+    /// With the manifest, each difference once, and the members counted that none touches.
+    fn told(mut self, manifest: Manifest) -> Verified {
+        let mut seen = FxHashSet::default();
+        self.differs.retain(|d| seen.insert(d.clone()));
+        let touched = |name: &str| self.differs.iter().any(|d| d.split_once(": ").is_some_and(|(n, _)| n == name));
+        self.whole = manifest.members.iter().filter(|m| !touched(&m.name)).count() as u64;
+        self.manifest = Some(manifest);
+        self
+    }
+}
+
+/// A bundle that is compressed as a whole.
+fn verify_tar(file: &[u8]) -> Result<Verified, ArchiveError> {
+    let mut out = Verified::default();
+    match tar_zst::seal(file) {
+        Seal::Whole => {}
+        Seal::Broken => out.differs.push("the compressed bytes, or their SHA-256 behind them, differ".to_owned()),
+        Seal::None => out.differs.push(
+            "the SHA-256 behind the compressed bytes is missing or damaged, or another program packed the archive; its contents were compared".to_owned(),
+        ),
+    }
+    let tar = match tar_zst::unpack(file).and_then(Tar::new) {
+        Ok(tar) => tar,
+        Err(ArchiveError::Damaged(why)) if tar_zst::seal(file) != Seal::Whole => {
+            out.differs.push(why);
+            return Ok(out);
+        }
+        Err(e) => return Err(e),
+    };
+    let Some(text) = tar.read(MANIFEST) else {
+        return Err(ArchiveError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
+    };
+    let Some(manifest) = parse(text, &mut out)? else { return Ok(out) };
+    if tar.read(MANIFEST_HASH).is_none_or(|h| h.trim_ascii() != sha256(text).as_bytes()) {
+        out.differs.push(format!("{MANIFEST}: its SHA-256 is not what {MANIFEST_HASH} says"));
+    }
+    let names: Vec<&str> = tar.names().collect();
+    contents(&names, |name| Ok(tar.read(name).map(<[u8]>::to_vec)), &manifest, &mut out);
+    Ok(out.told(manifest))
+}
+
+/// Reads the manifest; what cannot be read is told.
+fn parse(text: &[u8], out: &mut Verified) -> Result<Option<Manifest>, ArchiveError> {
+    let manifest: Manifest = match serde_json::from_slice(text) {
+        Ok(manifest) => manifest,
+        Err(e) => {
+            out.differs.push(format!("{MANIFEST}: cannot be read: {e}"));
+            return Ok(None);
+        }
+    };
+    if manifest.schema != SCHEMA {
+        out.differs.push(format!("{MANIFEST}: its schema is {}, expected {SCHEMA}", manifest.schema));
+    }
+    let mut names = FxHashSet::default();
+    for member in &manifest.members {
+        if zip::leads_out(&member.name) || !names.insert(member.name.to_lowercase()) {
+            let name = member.name.escape_debug();
+            return Err(ArchiveError::Unsafe(format!(
+                "{name}: the manifest names it twice, or with a path that leads out"
+            )));
+        }
+    }
+    Ok(Some(manifest))
 }
 
 /// The manifest stands first in what crosswire writes; its length is in its header.
@@ -135,23 +187,24 @@ fn layout(file: &[u8], text: &[u8], manifest: &Manifest, out: &mut Verified) {
 }
 
 /// Compares each member's bytes, wherever the archive's own directory says that it is.
-fn contents(zip: &Zip, manifest: &Manifest, out: &mut Verified) {
+fn contents(
+    names: &[&str],
+    read: impl Fn(&str) -> Result<Option<Vec<u8>>, ArchiveError>,
+    manifest: &Manifest,
+    out: &mut Verified,
+) {
     for m in &manifest.members {
-        let Some(member) = zip.find(&m.name) else {
-            out.differs.push(format!("{}: is missing", m.name));
-            continue;
-        };
-        match zip.read(member) {
-            Ok(bytes) if sha256(&bytes) == m.sha256 => {}
-            Ok(_) => out.differs.push(format!("{}: its SHA-256 differs", m.name)),
+        match read(&m.name) {
+            Ok(None) => out.differs.push(format!("{}: is missing", m.name)),
+            Ok(Some(bytes)) if sha256(&bytes) == m.sha256 => {}
+            Ok(Some(_)) => out.differs.push(format!("{}: its SHA-256 differs", m.name)),
             Err(e) => out.differs.push(e.to_string()),
         }
     }
-    for member in &zip.members {
-        let is_known =
-            matches!(&*member.name, MANIFEST | MANIFEST_HASH) || manifest.members.iter().any(|m| m.name == member.name);
+    for name in names {
+        let is_known = matches!(*name, MANIFEST | MANIFEST_HASH) || manifest.members.iter().any(|m| m.name == *name);
         if !is_known {
-            out.differs.push(format!("{}: is not in the manifest", member.name.escape_debug()));
+            out.differs.push(format!("{}: is not in the manifest", name.escape_debug()));
         }
     }
 }

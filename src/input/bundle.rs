@@ -1,9 +1,10 @@
 //! Evidence bundles as inputs: what their manifest says of the evidence in them, and how it is to be
 //! read. `evidence` writes and verifies them.
 
+use super::archive::{Archive, is_bundle};
 use super::open::{InputError, Source};
 use super::packed::{Opener, Packed};
-use super::zip::{MAGIC, Zip, ZipError};
+use super::zip::ArchiveError;
 use crate::model::limits::BUNDLE_MEMBER_BYTES;
 use crate::model::options::ReadOptions;
 use crate::model::place::Vantage;
@@ -84,27 +85,21 @@ impl Opener for Bytes {
     }
 }
 
-/// Is this file a ZIP archive?
-fn is_archive(path: &Path) -> bool {
-    let mut head = [0; 4];
-    path.is_file() && File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == *MAGIC
-}
-
 /// The evidence in the file called `name`; none if it is no bundle.
 ///
 /// # Errors
 /// Where it is an archive that cannot be read as a bundle.
 pub fn sources(name: &str) -> Option<Result<Vec<Source>, InputError>> {
     let path = Path::new(name);
-    if !is_archive(path) {
+    if !is_bundle(path, MANIFEST) {
         return None;
     }
     let bad = |why: String| InputError::Bundle { name: name.to_owned(), why };
-    Some(open(path).map_err(|e| bad(e.to_string())).and_then(|(zip, manifest)| {
+    Some(open(path).map_err(|e| bad(e.to_string())).and_then(|(archive, manifest)| {
         let mut all = vec![];
         for evidence in manifest.evidence {
-            let member = zip.find(&evidence.name).ok_or_else(|| bad(format!("{} is missing", evidence.name)))?;
-            let bytes = zip.read(member).map_err(|e| bad(e.to_string()))?;
+            let bytes = archive.read(&evidence.name).map_err(|e| bad(e.to_string()))?;
+            let bytes = bytes.ok_or_else(|| bad(format!("{} is missing", evidence.name)))?;
             let packed = Packed {
                 member: evidence.name.clone(),
                 modified_ns: evidence.modified_ns,
@@ -125,27 +120,26 @@ fn full(bundle: &str, member: &str) -> String {
     format!("{bundle}!{member}")
 }
 
-fn open(path: &Path) -> Result<(Zip, Manifest), ZipError> {
-    let damaged = |why: String| ZipError::Damaged(why);
+fn open(path: &Path) -> Result<(Archive, Manifest), ArchiveError> {
+    let damaged = |why: String| ArchiveError::Damaged(why);
     let mut bytes = vec![];
     let file = File::open(path).map_err(|e| damaged(e.to_string()))?;
     file.take(BUNDLE_MEMBER_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| damaged(e.to_string()))?;
-    let zip = Zip::new(bytes)?;
-    let member = zip
-        .find(MANIFEST)
+    let archive = Archive::new(bytes)?;
+    let text = archive
+        .read(MANIFEST)?
         .ok_or_else(|| damaged("an archive without the manifest of an evidence bundle".to_owned()))?;
-    let manifest: Manifest =
-        serde_json::from_slice(&zip.read(member)?).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
     if manifest.schema != SCHEMA {
         return Err(damaged(format!("its manifest is {}, expected {SCHEMA}", manifest.schema)));
     }
-    Ok((zip, manifest))
+    Ok((archive, manifest))
 }
 
 /// The options with what the manifests of bundles among `inputs` say where the user does not.
 pub fn options(inputs: &[String], given: &ReadOptions) -> ReadOptions {
     let mut options = given.clone();
-    for name in inputs.iter().filter(|name| is_archive(Path::new(name))) {
+    for name in inputs.iter().filter(|name| is_bundle(Path::new(name), MANIFEST)) {
         let Ok((_, manifest)) = open(Path::new(name)) else { continue };
         let Reading { tz, year, client_timeout_ns, endpoint, log_format, log_formats } = manifest.reading;
         options.tz = options.tz.or(tz.and_then(|tz| tz.parse().ok()));

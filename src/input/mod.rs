@@ -7,6 +7,7 @@ pub mod client;
 pub mod log;
 pub mod packed;
 pub mod recorded;
+pub mod tar_zst;
 pub mod zip;
 
 mod decompress;

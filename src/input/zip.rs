@@ -19,7 +19,7 @@ const DATE: u16 = 0x21;
 
 /// Why an archive is not read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ZipError {
+pub enum ArchiveError {
     /// It is none, or damaged.
     #[error("{0}")]
     Damaged(String),
@@ -106,8 +106,8 @@ impl Zip {
     /// Reads the directory and checks that nothing in it is made to harm.
     ///
     /// # Errors
-    /// [`ZipError`].
-    pub fn new(file: Vec<u8>) -> Result<Zip, ZipError> {
+    /// [`ArchiveError`].
+    pub fn new(file: Vec<u8>) -> Result<Zip, ArchiveError> {
         let members = list(&file)?;
         check(&members)?;
         Ok(Zip { file, members })
@@ -134,8 +134,8 @@ impl Zip {
     ///
     /// # Errors
     /// If it is damaged, longer than it says, or packed in a way that is not read.
-    pub fn read(&self, member: &Member) -> Result<Vec<u8>, ZipError> {
-        let damaged = |what: &str| ZipError::Damaged(format!("{}: {what}", member.name));
+    pub fn read(&self, member: &Member) -> Result<Vec<u8>, ArchiveError> {
+        let damaged = |what: &str| ArchiveError::Damaged(format!("{}: {what}", member.name));
         let packed =
             self.packed(member).and_then(|r| self.file.get(r)).ok_or_else(|| damaged("its bytes are not there"))?;
         let bytes = unpack(member, packed)?;
@@ -152,8 +152,8 @@ impl Zip {
 ///
 /// # Errors
 /// If they cannot be unpacked to exactly its length.
-pub fn unpack(member: &Member, packed: &[u8]) -> Result<Vec<u8>, ZipError> {
-    let damaged = |what: &str| ZipError::Damaged(format!("{}: {what}", member.name));
+pub fn unpack(member: &Member, packed: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    let damaged = |what: &str| ArchiveError::Damaged(format!("{}: {what}", member.name));
     let mut bytes = vec![];
     match member.method {
         0 => bytes.extend_from_slice(packed),
@@ -170,8 +170,8 @@ pub fn unpack(member: &Member, packed: &[u8]) -> Result<Vec<u8>, ZipError> {
     Ok(bytes)
 }
 
-fn check(members: &[Member]) -> Result<(), ZipError> {
-    let refuse = |name: &str, why: &str| Err(ZipError::Unsafe(format!("{}: {why}", name.escape_debug())));
+fn check(members: &[Member]) -> Result<(), ArchiveError> {
+    let refuse = |name: &str, why: &str| Err(ArchiveError::Unsafe(format!("{}: {why}", name.escape_debug())));
     let mut names = BTreeSet::new();
     let total: u64 = members.iter().map(|m| u64::from(m.bytes)).sum();
     if total > 2 * BUNDLE_MEMBER_BYTES as u64 {
@@ -212,8 +212,8 @@ pub fn leads_out(name: &str) -> bool {
         || name.chars().any(char::is_control)
 }
 
-fn list(file: &[u8]) -> Result<Vec<Member>, ZipError> {
-    let damaged = |what: &str| ZipError::Damaged(format!("the archive's directory {what}"));
+fn list(file: &[u8]) -> Result<Vec<Member>, ArchiveError> {
+    let damaged = |what: &str| ArchiveError::Damaged(format!("the archive's directory {what}"));
     let from = file.len().saturating_sub(END_BYTES + COMMENT_BYTES);
     let tail = file.get(from..).unwrap_or_default();
     let end = memchr::memmem::rfind(tail, b"PK\x05\x06").ok_or_else(|| damaged("is not there"))?;
@@ -231,11 +231,11 @@ fn list(file: &[u8]) -> Result<Vec<Member>, ZipError> {
         let name = file.get(at + CENTRAL_BYTES..at + CENTRAL_BYTES + short(28)).ok_or_else(|| damaged("is cut"))?;
         let name = std::str::from_utf8(name).map_err(|_| damaged("holds a name that is no text"))?;
         if short(8) & 1 != 0 {
-            return Err(ZipError::Damaged(format!("{}: it is encrypted", name.escape_debug())));
+            return Err(ArchiveError::Damaged(format!("{}: it is encrypted", name.escape_debug())));
         }
         // Unix file type in the upper half of the external attributes: a link leads anywhere.
         if long(38) >> 28 == 0xa {
-            return Err(ZipError::Unsafe(format!("{}: it is a link", name.escape_debug())));
+            return Err(ArchiveError::Unsafe(format!("{}: it is a link", name.escape_debug())));
         }
         members.push(Member {
             name: name.to_owned(),
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn what_is_made_to_harm_is_refused() {
         let refused = |members: &[(&str, &[u8], u32)]| match Zip::new(zip(members)) {
-            Err(ZipError::Unsafe(why)) => why,
+            Err(ArchiveError::Unsafe(why)) => why,
             other => format!("{other:?}"),
         };
         for name in ["../x", "/etc/passwd", "a/../../x", "..\\x", "C:x", "a//b", "./a", "a\0b"] {
@@ -307,7 +307,7 @@ mod tests {
     fn damage_is_an_error() {
         let whole = zip(&[("a.txt", b"some text", 9), ("b", b"more", 4)]);
         for length in 0..whole.len() {
-            assert!(matches!(Zip::new(whole[..length].to_vec()), Err(ZipError::Damaged(_))), "{length}");
+            assert!(matches!(Zip::new(whole[..length].to_vec()), Err(ArchiveError::Damaged(_))), "{length}");
         }
         for at in 0..whole.len() {
             let mut changed = whole.clone();

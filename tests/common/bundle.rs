@@ -1,12 +1,12 @@
 //! Looks into bundles, for tests.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use crosswire::input::zip::Zip;
+use crosswire::input::archive::Archive;
 
 /// Name and bytes of every member.
 pub fn unpacked(file: &str) -> Vec<(String, Vec<u8>)> {
-    let zip = Zip::new(std::fs::read(file).unwrap()).unwrap();
-    zip.members.iter().map(|m| (m.name.clone(), zip.read(m).unwrap())).collect()
+    let archive = Archive::new(std::fs::read(file).unwrap()).unwrap();
+    archive.names().into_iter().map(|name| (name.to_owned(), archive.read(name).unwrap().unwrap())).collect()
 }
 
 /// Where a text stands in names or bytes, whatever the case of its letters.
