@@ -6,10 +6,13 @@
 
 use crosswire::input::archive::tar::TarReader;
 use crosswire::input::archive::{Blob, MemberOpener, MemoryBlob, zip};
+use crosswire::input::archive::Archive;
 use crosswire::input::capture::{CaptureKind, CaptureReader};
 use crosswire::input::log::{Format, LogContext, Reader, RecordSink};
 use crosswire::input::packed::Opener;
 use crosswire::input::recorded::RecordedKind;
+use crosswire::input::tar_zst::Tar;
+use crosswire::input::zip::leads_out;
 use crosswire::input::{client, log};
 use crosswire::mcp;
 use crosswire::model::exchange::{Event, Exchange, ExchangeSink, Mark, Peer};
@@ -62,6 +65,16 @@ pub fn archive(data: &[u8]) {
         let bytes = MemberOpener { blob: blob.clone(), spot }.open().expect("memory can be read");
         let _ = std::io::copy(&mut bytes.take(1 << 20), &mut std::io::sink());
     }
+/// Evidence bundles: the file as it is, and as what a compressed one would hold.
+    let mut read = |archive: Archive| {
+        for name in archive.names() {
+            assert!(!leads_out(name));
+            let _ = archive.read(name);
+        }
+    };
+    let _ = Archive::new(data.to_vec()).map(&mut read);
+    let _ = Tar::new(data.to_vec()).map(Archive::Tar).map(&mut read);
+    let _ = crosswire::evidence::verify::verify(data.to_vec());
 }
 
 /// pcap and pcapng files, and the packets in them up to HTTP exchanges.
