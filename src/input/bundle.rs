@@ -1,7 +1,7 @@
 //! Evidence bundles as inputs: what their manifest says of the evidence in them, and how it is to be
 //! read. `evidence` writes and verifies them.
 
-use super::archive::{Archive, is_bundle};
+use super::container::{Container, is_bundle};
 use super::open::{InputError, Source};
 use super::packed::{Opener, Packed};
 use super::zip::ArchiveError;
@@ -120,12 +120,12 @@ fn full(bundle: &str, member: &str) -> String {
     format!("{bundle}!{member}")
 }
 
-fn open(path: &Path) -> Result<(Archive, Manifest), ArchiveError> {
+fn open(path: &Path) -> Result<(Container, Manifest), ArchiveError> {
     let damaged = |why: String| ArchiveError::Damaged(why);
     let mut bytes = vec![];
     let file = File::open(path).map_err(|e| damaged(e.to_string()))?;
     file.take(BUNDLE_MEMBER_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| damaged(e.to_string()))?;
-    let archive = Archive::new(bytes)?;
+    let archive = Container::new(bytes)?;
     let text = archive
         .read(MANIFEST)?
         .ok_or_else(|| damaged("an archive without the manifest of an evidence bundle".to_owned()))?;

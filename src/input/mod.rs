@@ -4,6 +4,7 @@ pub mod archive;
 pub mod bundle;
 pub mod capture;
 pub mod client;
+pub mod container;
 pub mod log;
 pub mod packed;
 pub mod recorded;

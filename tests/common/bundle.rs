@@ -1,11 +1,11 @@
 //! Looks into bundles, for tests.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use crosswire::input::archive::Archive;
+use crosswire::input::container::Container;
 
 /// Name and bytes of every member.
 pub fn unpacked(file: &str) -> Vec<(String, Vec<u8>)> {
-    let archive = Archive::new(std::fs::read(file).unwrap()).unwrap();
+    let archive = Container::new(std::fs::read(file).unwrap()).unwrap();
     archive.names().into_iter().map(|name| (name.to_owned(), archive.read(name).unwrap().unwrap())).collect()
 }
 

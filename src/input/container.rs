@@ -8,30 +8,30 @@ use std::path::Path;
 
 /// An archive in memory.
 #[derive(Debug)]
-pub enum Archive {
+pub enum Container {
     /// `.zip`
     Zip(Zip),
     /// `.tar.zst`
     Tar(Tar),
 }
 
-impl Archive {
+impl Container {
     /// Reads its directory and checks that nothing in it is made to harm.
     ///
     /// # Errors
     /// [`ArchiveError`].
-    pub fn new(file: Vec<u8>) -> Result<Archive, ArchiveError> {
+    pub fn new(file: Vec<u8>) -> Result<Container, ArchiveError> {
         if file.starts_with(tar_zst::MAGIC) {
-            return Ok(Archive::Tar(Tar::new(tar_zst::unpack(&file)?)?));
+            return Ok(Container::Tar(Tar::new(tar_zst::unpack(&file)?)?));
         }
-        Ok(Archive::Zip(Zip::new(file)?))
+        Ok(Container::Zip(Zip::new(file)?))
     }
 
     /// Names of the members, in order.
     pub fn names(&self) -> Vec<&str> {
         match self {
-            Archive::Zip(zip) => zip.members.iter().map(|m| m.name.as_str()).collect(),
-            Archive::Tar(tar) => tar.names().collect(),
+            Container::Zip(zip) => zip.members.iter().map(|m| m.name.as_str()).collect(),
+            Container::Tar(tar) => tar.names().collect(),
         }
     }
 
@@ -41,8 +41,8 @@ impl Archive {
     /// If it is damaged.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
         match self {
-            Archive::Zip(zip) => zip.find(name).map(|m| zip.read(m)).transpose(),
-            Archive::Tar(tar) => Ok(tar.read(name).map(<[u8]>::to_vec)),
+            Container::Zip(zip) => zip.find(name).map(|m| zip.read(m)).transpose(),
+            Container::Tar(tar) => Ok(tar.read(name).map(<[u8]>::to_vec)),
         }
     }
 }
