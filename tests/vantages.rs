@@ -304,3 +304,44 @@ fn an_access_log_shows_the_shape_of_a_hung_call_and_no_more() {
     let left = access_line(65.0, 60.0, "POST", 499, 0, sid);
     assert_eq!(found(&[left]), [("orphaned/cut-off", Confidence::Certain)]);
 }
+
+#[test]
+fn ids_used_again_one_after_the_other_in_a_log_of_bodies_are_no_reuse_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let line = |n: u32, took_s: f64| {
+        let end = f64::from(n) * 10.0 + took_s;
+        let body = format!(
+            r#"{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"search\",\"arguments\":{{\"q\":\"number {n}\"}}}}}}"#
+        );
+        access_line(end, took_s, "POST", 200, 500, "f4d7795fb7194aa6")
+            .replace("}\n", &format!(",\"request_body\":\"{body}\"}}\n"))
+    };
+    let found = |took_s: f64| {
+        let lines: String = (0..20).map(|n| line(n, took_s)).collect();
+        std::fs::write(&path, lines).unwrap();
+        let report = analyze(std::slice::from_ref(&path));
+        assert!(report.calls.iter().all(|c| c.tool.as_deref() == Some("search")), "{:?}", report.calls);
+        rules(&report).into_iter().collect::<BTreeSet<_>>()
+    };
+    assert_eq!(found(2.0), BTreeSet::new());
+    assert!(found(15.0).contains("session/id-reused-in-flight"));
+}
+
+#[test]
+fn a_client_that_names_no_session_is_held_against_every_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = forty_calls(folder.path(), 0.0, 0.0);
+    let record = std::fs::read_to_string(&paths[0]).unwrap().replace(",\"session\":\"f4d7795fb7194aa6\"", "");
+    std::fs::write(
+        &paths[0],
+        record
+            .lines()
+            .enumerate()
+            .map(|(n, l)| if n == 20 { l.replace("\"ok\"", "\"timeout\"") } else { l.to_owned() })
+            .collect::<Vec<_>>()
+            .join("\n"),
+    )
+    .unwrap();
+    assert_eq!(rules(&analyze(&paths)), Vec::<&str>::new());
+}

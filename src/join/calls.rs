@@ -230,12 +230,24 @@ impl World {
                 let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|i| i.is_legal()) else { continue };
                 let Some(earlier) = last.insert(id.loose(), c) else { continue };
                 let same_message = self.rpc_of(earlier).map(|r| r.sha256) == self.rpc_of(c).map(|r| r.sha256);
-                if !same_message && self.until(earlier).is_none_or(|t| t > call.asked) && self.is_seen_open(earlier) {
+                if !same_message && self.is_open_at(earlier, call.asked) {
                     self.reused.insert(earlier, c);
                     self.reuses.insert(c, earlier);
                 }
             }
         }
+    }
+
+    /// Is it known that the call was in flight at a time?
+    fn is_open_at(&self, c: HopCallId, at: Time) -> bool {
+        let Some(visit) = self.visit_of(c) else { return false };
+        if visit.place.is_frame {
+            return self.until(c).is_none_or(|t| t > at) && self.is_seen_open(c);
+        }
+        // A record or a line that does not say when the call ended says nothing of its being open.
+        let logged = visit.duration_ns.map(|d| visit.asked.plus_ns(d - visit.at.error_ns));
+        let told = (visit.vantage == Vantage::Client).then(|| self.replied(c)).flatten().map(|m| m.at);
+        logged.or(told).is_some_and(|t| t > at)
     }
 
     /// Is it known that the call was open, so that "in flight" is no guess? A stream that goes on

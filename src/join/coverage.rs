@@ -165,10 +165,10 @@ impl World {
         let (from, to) = (from.plus_ns(-slack), to.plus_ns(slack + ON_ITS_WAY_NS));
         let counts = |v: &&Visit| match own {
             Some(s) => v.session.as_ref() == Some(s) && (v.rpc.is_empty() || v.requests().next().is_some()),
-            None => v
-                .session
-                .as_ref()
-                .is_none_or(|s| Some(s) == record.session.as_ref() || client.in_session.contains_key(s)),
+            None => {
+                let differs = matches!((&v.session, &record.session), (Some(a), Some(b)) if a != b);
+                !differs || v.session.as_ref().is_some_and(|s| client.in_session.contains_key(s))
+            }
         };
         let start = lines.partition_point(|(t, _)| *t < from.plus_ns(-SLACK_NS));
         let around = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to.plus_ns(SLACK_NS));
