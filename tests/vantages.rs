@@ -345,3 +345,58 @@ fn a_client_that_names_no_session_is_held_against_every_line() {
     .unwrap();
     assert_eq!(rules(&analyze(&paths)), Vec::<&str>::new());
 }
+
+/// A client's log of whole frames, an access log, and no capture: the calls are joined by when they began,
+/// and the crossing is the client's, the proxy's or the server's.
+#[test]
+fn frames_in_a_client_log_show_a_crossing_without_a_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let (frames, access) = (folder.path().join("mcp-server-park.log"), folder.path().join("access.log"));
+    let base = 60.0;
+    let mut log = String::new();
+    let mut said = |at: f64, who: &str, json: &str| {
+        let t = chrono::DateTime::from_timestamp_millis(1_795_981_200_000 + ((base + at) * 1000.0) as i64).unwrap();
+        let stamp = t.format("%Y-%m-%dT%H:%M:%S%.3fZ");
+        log += &format!("{stamp} [park] [info] Message from {who}: {json} {{ metadata: undefined }}\n");
+    };
+    let tool = |name: &str, member: &str| {
+        format!(
+            r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"outputSchema":{{"type":"object","properties":{{"{member}":{{"type":"string"}}}},"required":["{member}"]}}}}"#
+        )
+    };
+    let asked = |id: u32, tool: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"n":{id}}}}}}}"#
+        )
+    };
+    let park = r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{"park":"Yosemite"}}"#;
+    said(0.0, "client", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
+    let list = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{},{}]}}}}"#,
+        tool("get_park", "park"),
+        tool("compute_route", "route")
+    );
+    said(0.005, "server", &list);
+    said(1.0, "client", &asked(2, "get_park"));
+    said(1.9, "client", &asked(3, "compute_route"));
+    said(3.0, "server", &format!(r#"{{"jsonrpc":"2.0","id":3,"result":{park}}}"#));
+    let sid = "f4d7795fb7194aa6";
+    let lines = access_line(base + 0.005, 0.004, "POST", 200, 900, sid)
+        + &access_line(base + 3.002, 2.001, "POST", 200, 400, sid)
+        + &access_line(base + 3.201, 1.3, "POST", 200, 300, sid);
+    std::fs::write(&frames, log).unwrap();
+    std::fs::write(&access, lines).unwrap();
+    let report = analyze(&[frames, access]);
+    let lines_of = |tool: &str| {
+        let call = report.calls.iter().find(|c| c.tool.as_deref() == Some(tool)).unwrap();
+        call.sightings.iter().map(|s| (s.input, s.line.unwrap())).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(lines_of("get_park"), BTreeSet::from([(0, 3), (1, 2)]));
+    assert_eq!(lines_of("compute_route"), BTreeSet::from([(0, 4), (1, 3)]));
+    assert_eq!(rules(&report), ["crossed/unplaced"]);
+    use crosswire::model::place::Hop::{Client, Proxy, Server};
+    assert_eq!(
+        (&report.findings[0].fault[..], &report.findings[0].cleared[..]),
+        (&[Client, Proxy, Server][..], &[][..])
+    );
+}

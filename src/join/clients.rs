@@ -38,9 +38,11 @@ pub struct Paired {
 
 /// For each client visit (by its place in `records`) what was seen of it.
 pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
-    let mut by_time: Vec<(i64, usize)> = seen.iter().enumerate().map(|(i, s)| (s.visit.asked.ns(), i)).collect();
+    let mut by_time: Vec<(i64, usize, bool)> =
+        seen.iter().enumerate().map(|(i, s)| (s.visit.asked.ns(), i, begins(s.visit))).collect();
     // A server's line is written when headers are sent: anywhere between asking and the end.
-    by_time.extend(seen.iter().enumerate().filter_map(|(i, s)| Some((s.visit.head?.at.ns(), i))));
+    let written = seen.iter().enumerate().filter(|(_, s)| !begins(s.visit));
+    by_time.extend(written.filter_map(|(i, s)| Some((s.visit.head?.at.ns(), i, false))));
     by_time.sort_unstable();
     let mut pairs: Vec<(u8, i64, usize, usize)> = vec![];
     for (r, record) in records.iter().enumerate() {
@@ -51,14 +53,16 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
         let wide = record.at.error_ns + EXACT_SLACK_NS;
         let mut near: Vec<(u8, i64, usize)> = vec![];
         for around in [Some(asked), ended].into_iter().flatten() {
-            let middle = by_time.partition_point(|(t, _)| *t < around);
+            let middle = by_time.partition_point(|(t, _, _)| *t < around);
             let before = by_time.get(..middle).unwrap_or_default().iter().rev().take(NEAREST);
             let after = by_time.get(middle..).unwrap_or_default().iter().take(NEAREST);
-            for (t, i) in before.chain(after).filter(|(t, _)| (t - around).abs() <= wide) {
+            for (t, i, begun) in before.chain(after).filter(|(t, _, _)| (t - around).abs() <= wide) {
                 if let Some(s) = seen.get(*i)
                     && let Some(rank) = rank(record, s)
                 {
-                    let distance = (t - asked).abs().min(ended.map_or(i64::MAX, |e| (t - e).abs()));
+                    // Where the beginning is known, an end that is another call's must not outweigh it.
+                    let end = ended.filter(|_| !begun).map_or(i64::MAX, |e| (t - e).abs());
+                    let distance = (t - asked).abs().min(end);
                     let slack = record.at.error_ns.max(s.visit.at.error_ns) + SLACK_NS;
                     let within = *t >= asked - slack && *t <= ended.unwrap_or(asked).max(asked) + slack;
                     if rank <= EXACT || within {
@@ -96,6 +100,11 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
         Some((*r, Paired { name: seen.get(*i)?.name, ambiguous: unsure.contains(r) }))
     };
     found.iter().filter_map(paired).collect()
+}
+
+/// Does it tell when the request was sent?
+fn begins(visit: &Visit) -> bool {
+    visit.place.is_frame || visit.duration_ns.is_some()
 }
 
 /// Ranks up to this are named by id, and need not be near in time.

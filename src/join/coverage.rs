@@ -17,8 +17,8 @@ const SLACK_NS: i64 = 500_000_000;
 /// Silence that ends a cluster of calls, ns.
 const QUIET_NS: i64 = 3_000_000_000;
 
-fn gap(calls: &[Time], i: usize) -> i64 {
-    calls.get(i).zip(calls.get(i + 1)).map_or(i64::MAX, |(a, b)| b.since(*a))
+fn gap(calls: &[(Time, u32)], i: usize) -> i64 {
+    calls.get(i).zip(calls.get(i + 1)).map_or(i64::MAX, |((a, _), (b, _))| b.since(*a))
 }
 
 /// What coverage is worked out from, once for all calls.
@@ -31,26 +31,26 @@ struct Records {
     captures: FxHashMap<u32, Vec<u32>>,
 }
 
-/// When a client's record says that it called, in order.
+/// When a client's record says that it called, in order, and its visit of each call.
 #[derive(Default)]
 struct Calls {
-    all: Vec<Time>,
+    all: Vec<(Time, u32)>,
     /// Of these, those that called `initialize`.
     initialize: Vec<Time>,
-    in_session: FxHashMap<SessionId, Vec<Time>>,
+    in_session: FxHashMap<SessionId, Vec<(Time, u32)>>,
 }
 
 impl Records {
     fn of(world: &World) -> Records {
         let mut clients: FxHashMap<u32, Calls> = FxHashMap::default();
-        for v in world.logs.clients.iter().filter_map(|v| world.visits.get(*v as usize)) {
+        for (n, v) in world.logs.clients.iter().filter_map(|n| Some((*n, world.visits.get(*n as usize)?))) {
             let calls = clients.entry(v.input).or_default();
-            calls.all.push(v.asked);
+            calls.all.push((v.asked, n));
             if v.carries("initialize") {
                 calls.initialize.push(v.asked);
             }
             if let Some(s) = &v.session {
-                calls.in_session.entry(s.clone()).or_default().push(v.asked);
+                calls.in_session.entry(s.clone()).or_default().push((v.asked, n));
             }
         }
         for calls in clients.values_mut() {
@@ -80,6 +80,17 @@ impl Records {
         captures.values_mut().for_each(|l| l.sort_unstable());
         Records { clients, lines, captures }
     }
+}
+
+/// What a log lacks around a call that the client alone shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lacks {
+    /// Nothing.
+    None,
+    /// As many lines as it has none of the client's calls for, this one among them.
+    ThisOne,
+    /// Fewer: one of these calls, perhaps another.
+    One,
 }
 
 /// Inputs that cover a call, and how sure its absence from them makes.
@@ -115,18 +126,26 @@ impl World {
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
         let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
         captures.retain(|i| self.spans(*i, at, by));
+        let mut sure = 0;
         let mut logs: Vec<u32> = self
             .logs
             .access_inputs
             .iter()
             .copied()
-            .filter(|i| self.spans(*i, at, by) && self.lacks(*i, visit, records))
+            .filter(|i| self.spans(*i, at, by))
+            .filter(|i| {
+                let lacks = self.lacks(*i, visit, records);
+                sure += usize::from(lacks == Lacks::ThisOne);
+                lacks != Lacks::None
+            })
             .collect();
         let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i));
-        let confidence = match (whole, captures.len() + logs.len()) {
+        if captures.is_empty() && logs.is_empty() {
+            return None;
+        }
+        let confidence = match (whole, captures.len() + sure) {
             (true, _) => Confidence::Certain,
-            (_, 0) => return None,
-            (_, 1) => Confidence::Possible,
+            (_, 0 | 1) => Confidence::Possible,
             _ => Confidence::Probable,
         };
         let mut inputs = captures;
@@ -136,12 +155,12 @@ impl World {
 
     /// Does a log have fewer requests than the client says it made around that time? Lines are joined by
     /// time, so that a line too many there may be this call's.
-    fn lacks(&self, input: u32, record: &Visit, records: &Records) -> bool {
+    fn lacks(&self, input: u32, record: &Visit, records: &Records) -> Lacks {
         let clock = self.logs.offsets.get(&record.input).copied();
         // A client whose clock could not be aligned is not held against a log.
-        let Some(error) = clock.and_then(|o| o.map(|o| o.error_ns)) else { return false };
+        let Some(error) = clock.and_then(|o| o.map(|o| o.error_ns)) else { return Lacks::None };
         let slack = error + SLACK_NS;
-        let Some(client) = records.clients.get(&record.input) else { return false };
+        let Some(client) = records.clients.get(&record.input) else { return Lacks::None };
         let lines = records.lines.get(&input).map_or(&[][..], |l| l);
         // Where the log names the session of every request, those of the others cannot be this call's.
         let named = |(_, v): &(Time, u32)| {
@@ -149,7 +168,12 @@ impl World {
         };
         let own = record.session.as_ref().filter(|_| lines.iter().all(named));
         let calls = own.and_then(|s| client.in_session.get(s)).unwrap_or(&client.all);
-        let Ok(here) = calls.binary_search(&record.asked) else { return false };
+        let same = |(_, n): &(Time, u32)| self.visits.get(*n as usize).is_some_and(|v| v.place == record.place);
+        let from = calls.partition_point(|(t, _)| *t < record.asked);
+        let found = calls.get(from..).unwrap_or_default().iter().take_while(|(t, _)| *t == record.asked).position(same);
+        let Some(here) = found.map(|n| from + n) else {
+            return Lacks::None;
+        };
         // The cluster of calls around it, with silence on either side.
         let (mut first, mut last) = (here, here);
         while first > 0 && gap(calls, first - 1) < QUIET_NS {
@@ -158,7 +182,7 @@ impl World {
         while last + 1 < calls.len() && gap(calls, last) < QUIET_NS {
             last += 1;
         }
-        let (Some(from), Some(to)) = (calls.get(first), calls.get(last)) else { return false };
+        let (Some((from, _)), Some((to, _))) = (calls.get(first), calls.get(last)) else { return Lacks::None };
         // Each `initialize` brings a notification that is answered 202 and that clients do not record.
         let handshakes = client.initialize.iter().filter(|t| *t >= from && *t <= to).count();
         let expected = last - first + 1 + if own.is_some() { 0 } else { handshakes };
@@ -173,7 +197,17 @@ impl World {
         let start = lines.partition_point(|(t, _)| *t < from.plus_ns(-SLACK_NS));
         let around = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to.plus_ns(SLACK_NS));
         let lines = around.filter_map(|(_, v)| self.visits.get(*v as usize)).filter(counts);
-        lines.count() < expected
+        let missing = expected.saturating_sub(lines.count());
+        if missing == 0 {
+            return Lacks::None;
+        }
+        let here = |(_, n): &&(Time, u32)| {
+            let joint = self.answers.by_visit.get(n).and_then(|(c, _)| self.joint(*c));
+            let seen = joint.into_iter().flat_map(|j| j.hops.iter().chain(&j.lines)).filter_map(|c| self.visit_of(*c));
+            seen.filter(|v| v.input == input).count() > 0
+        };
+        let without = calls.get(first..=last).unwrap_or_default().iter().filter(|c| !here(c)).count();
+        if without > missing { Lacks::One } else { Lacks::ThisOne }
     }
 
     fn spans(&self, input: u32, at: Time, by: Time) -> bool {

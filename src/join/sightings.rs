@@ -324,6 +324,9 @@ pub fn messages_logged(messages: &[LoggedMessage], tracked: &mut Tracked) -> Vec
                 if let (Some(result), true) = (one.result, v.carries("tools/call")) {
                     r.shape = Some(tracked.shapes.of(result));
                 }
+                if let (Some(result), true) = (one.result, v.carries("tools/list")) {
+                    v.tools = tools(result);
+                }
                 v.client_outcome = Some(if r.error.is_some() { ClientOutcome::Error } else { ClientOutcome::Ok });
                 v.ended = Some(mark);
                 v.end = Some(End::Complete);
