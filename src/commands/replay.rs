@@ -24,7 +24,8 @@ pub static COMMAND: Command =
 #[command(after_long_help = "\
 Every recorded session is opened anew (initialize first). Calls keep their ids, their order, their connections and the \
 times between them. Tools that the server does not mark read-only are not called unless --allow names them. Header \
-fields and credentials of the recording are not sent; give them with -H.\n\n\
+fields and credentials of the recording are not sent; give them with -H, or name those to send with \
+--recorded-header.\n\n\
 Each call comes out as same, differs (with the path of the first difference), crossed (the reply has another id, or \
 holds argument values of another call in flight and none of its own), orphaned, refused or not sent.\n\n\
 Examples:\n  \
@@ -59,6 +60,10 @@ struct Replay {
     /// Call this tool though the server does not mark it read-only; `*` and `?` match as in file names
     #[arg(long, value_name = "TOOL", help_heading = "Calls")]
     allow: Vec<String>,
+
+    /// Send this header field with the recorded value, such as `Authorization`; -H has precedence
+    #[arg(long, value_name = "NAME", value_parser = recorded_header, help_heading = "Connection")]
+    recorded_header: Vec<String>,
 
     /// Give out ids anew instead of keeping the recorded ones
     #[arg(long, help_heading = "Calls")]
@@ -105,6 +110,29 @@ struct Replay {
     output: Option<PathBuf>,
 }
 
+/// Header fields that belong to the connection, the session or the protocol are made anew.
+fn recorded_header(name: &str) -> Result<String, String> {
+    const OWN: &[&str] = &[
+        "accept",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    if OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        return Err("this header field is made anew for the replay".into());
+    }
+    if name.is_empty() || name.contains([':', ' ', '\r', '\n']) {
+        return Err("expected the name of a header field, such as Authorization".into());
+    }
+    Ok(name.to_owned())
+}
+
 impl Replay {
     fn run(self) -> anyhow::Result<u8> {
         let read = ReadOptions { keylogs: self.keylog.clone(), ..ReadOptions::default() };
@@ -137,6 +165,7 @@ impl Replay {
             },
             patience: ns(self.timeout),
             allow: self.allow.clone(),
+            recorded_headers: self.recorded_header.clone(),
         };
         let report = replay::run(&client, &schedule, &options);
         let body = |out: &mut dyn Write| -> std::io::Result<()> {

@@ -62,12 +62,17 @@ impl Client {
         Ok(Line { stream, tap, ears: Ears::new(client, server), stop: self.stop.clone(), closed: false })
     }
 
+    /// Does the user give this header field?
+    pub fn gives(&self, name: &str) -> bool {
+        self.headers.iter().any(|(user, _)| user.eq_ignore_ascii_case(name))
+    }
+
     /// The bytes of a request.
     fn bytes(&self, ask: &Ask) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", ask.method, self.target.path);
         let host = ("Host".to_owned(), self.target.authority.clone());
         // What the user gives stands in place of ours.
-        let is_ours = |(n, _): &&(String, String)| !self.headers.iter().any(|(user, _)| user.eq_ignore_ascii_case(n));
+        let is_ours = |(n, _): &&(String, String)| !self.gives(n);
         let own = std::iter::once(&host).chain(&ask.headers).filter(is_ours);
         for (name, value) in own.chain(&self.headers) {
             head.push_str(&format!("{name}: {value}\r\n"));

@@ -1,6 +1,7 @@
 //! A recording of MCP traffic as it can be played again: every exchange with its messages and the
 //! times between them.
 
+use super::wire::Headers;
 use crate::input::capture::{CaptureInput, Frame, FrameSink, read_all};
 use crate::input::{Detected, detect, expand};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
@@ -62,6 +63,8 @@ pub struct TapeExchange {
     pub method: String,
     /// When the request was complete, ns since 1970.
     pub at_ns: i64,
+    /// Header fields of the request.
+    pub headers: Headers,
     /// Session of the request.
     pub session: Option<String>,
     /// Session that an `initialize` was given.
@@ -240,6 +243,7 @@ impl ExchangeSink for Taping {
             server: exchange.server,
             method: request.method.to_string(),
             at_ns: asked.ns(),
+            headers: request.headers.clone(),
             session: exchange.request_header("mcp-session-id").map(str::to_owned),
             given: None,
             calls: vec![],

@@ -236,7 +236,7 @@ fn exchange(caught: &Caught, acts: &mut Vec<Act>) {
 fn respond(caught: &Caught, response: &Response, acts: &mut Vec<Act>) {
     let x = &caught.exchange;
     let messages: Vec<_> = caught.messages.iter().filter(|m| m.from == Peer::Server).collect();
-    let line = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
+    let line = format!("HTTP/1.1 {:03} {}\r\n", response.status, reason(response.status));
     let bare = matches!(response.status, 204 | 304) || x.request.as_ref().is_some_and(|r| &*r.method == "HEAD");
     let push = |acts: &mut Vec<Act>, mark: Mark, data: Vec<u8>| acts.push(act(mark, Peer::Server, data));
     let last = response.last.unwrap_or(response.first);

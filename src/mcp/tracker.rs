@@ -263,11 +263,12 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
 
 fn take_head(visit: &mut Visit, exchange: &Exchange) {
     let Some(r) = &exchange.response else { return };
-    visit.status = Some(r.status);
+    visit.status = Some(r.status).filter(|s| *s != 0);
     visit.head = Some(r.first);
     visit.kind = r.kind;
     visit.given = session_header(exchange.response_header("mcp-session-id"));
-    visit.response_gap |= r.gap;
+    // A head of which not even the status is known shows no refusal, and so no silence either.
+    visit.response_gap |= r.gap || r.status == 0;
 }
 
 fn take_end(visit: &mut Visit, exchange: &Exchange) {

@@ -88,7 +88,7 @@ pub struct Request {
 pub struct Response {
     /// First byte of the status line.
     pub first: Mark,
-    /// Status code.
+    /// Status code; 0 where it is not known (HTTP/2 behind a lost header block).
     pub status: u16,
     /// As [`Request::headers`].
     pub headers: Vec<(Arc<str>, Arc<str>)>,

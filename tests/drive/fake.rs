@@ -61,6 +61,8 @@ struct State {
     turn: Mutex<()>,
     /// `method tool` of each request.
     log: Mutex<Vec<String>>,
+    /// `Authorization` of each request.
+    credentials: Mutex<Vec<Option<String>>>,
 }
 
 impl Fake {
@@ -74,6 +76,7 @@ impl Fake {
             flights: Mutex::default(),
             turn: Mutex::default(),
             log: Mutex::default(),
+            credentials: Mutex::default(),
         });
         let shared = state.clone();
         std::thread::spawn(move || {
@@ -89,6 +92,10 @@ impl Fake {
         format!("http://{}/mcp", self.address)
     }
 
+    pub fn credentials(&self) -> Vec<Option<String>> {
+        self.state.credentials.lock().unwrap().clone()
+    }
+
     pub fn log(&self) -> Vec<String> {
         self.state.log.lock().unwrap().clone()
     }
@@ -97,6 +104,7 @@ impl Fake {
 struct Request {
     method: String,
     session: Option<String>,
+    credentials: Option<String>,
     body: Value,
 }
 
@@ -119,6 +127,7 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
     Some(Request {
         method: head.split(' ').next().unwrap().to_owned(),
         session: field("mcp-session-id"),
+        credentials: field("authorization"),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     })
 }
@@ -151,6 +160,7 @@ impl State {
             let name = request.body["params"]["name"].as_str().unwrap_or_default();
             let method = request.body["method"].as_str().unwrap_or(&request.method);
             self.log.lock().unwrap().push(format!("{method} {name}").trim().to_owned());
+            self.credentials.lock().unwrap().push(request.credentials.clone());
             let goes_on = match (request.method.as_str(), method) {
                 ("GET", _) => self.listen(&mut stream),
                 ("POST", "tools/call") => self.call(&mut stream, &request),

@@ -164,6 +164,32 @@ fn what_cannot_be_read_is_said_and_no_input_is_overwritten() {
 }
 
 #[test]
+fn recorded_credentials_are_sent_only_if_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret.pcapng");
+    let path = path.to_str().unwrap();
+    let fake = Fake::start(Manner::Right);
+    let quick = ["--batch", "2", "--repetitions", "1", "--slow", "20ms", "--rate", "2000"];
+    let probe = ["probe", &fake.url(), "-H", "Authorization: Bearer recorded", "-w", path];
+    assert_eq!(crosswire(&[&probe[..], &quick].concat()).status.code(), Some(0));
+    let sent = |more: &[&str]| {
+        let fake = Fake::start(Manner::Right);
+        let output = crosswire(&[&["replay", path, "--to", &fake.url(), "--asap"][..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let mut all = fake.credentials();
+        assert!(all.len() > 50);
+        all.dedup();
+        all
+    };
+    assert_eq!(sent(&[]), [None]);
+    assert_eq!(sent(&["--recorded-header", "authorization"]), [Some("Bearer recorded".to_owned())]);
+    let own = ["--recorded-header", "Authorization", "-H", "Authorization: Bearer own"];
+    assert_eq!(sent(&own), [Some("Bearer own".to_owned())]);
+    let refused = crosswire(&["replay", path, "--dry-run", "--recorded-header", "Mcp-Session-Id"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn only_read_only_tools_are_called() {
     let path = recording();
     let path = path.to_str().unwrap();

@@ -39,6 +39,17 @@ pub struct Options {
     pub patience: Duration,
     /// Tools that may be called though they are not marked read-only.
     pub allow: Vec<String>,
+    /// Names of header fields whose recorded values are sent.
+    pub recorded_headers: Vec<String>,
+}
+
+impl Options {
+    /// Of a call's recorded header fields those that are to be sent.
+    fn of_recorded(&self, call: &Planned) -> Vec<(String, String)> {
+        let wanted = |name: &str| self.recorded_headers.iter().any(|w| w.eq_ignore_ascii_case(name));
+        let fields = call.headers.iter().filter(|(name, _)| wanted(name));
+        fields.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    }
 }
 
 /// On which connections calls are sent.
@@ -127,13 +138,22 @@ pub fn run(client: &Client, schedule: &Schedule, options: &Options) -> Report {
 }
 
 fn rounds(client: &Client, schedule: &Schedule, options: &Options, seed: &mut u64) -> Result<Vec<Landed>, String> {
-    let open = |_: &Option<String>| Session::open(client, options.patience);
-    let sessions = schedule.sessions.iter().map(open).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    // What opens, asks and closes for a session sends the header fields of its first call.
+    let of_session = |n: usize| {
+        let mut of = client.clone();
+        let first = schedule.calls.iter().find(|c| c.session == n);
+        let recorded = first.map(|c| options.of_recorded(c)).unwrap_or_default();
+        of.headers.extend(recorded.into_iter().filter(|(name, _)| !client.gives(name)));
+        of
+    };
+    let clients: Vec<Client> = (0..schedule.sessions.len()).map(of_session).collect();
+    let open = |of: &Client| Session::open(of, options.patience);
+    let sessions = clients.iter().map(open).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
     let mut tools = FxHashMap::default();
     if schedule.calls.iter().any(|c| c.what.tool.is_some())
-        && let Some(first) = sessions.first()
+        && let (Some(first), Some(of)) = (sessions.first(), clients.first())
     {
-        for tool in first.tools(client, options.patience).map_err(|e| e.to_string())? {
+        for tool in first.tools(of, options.patience).map_err(|e| e.to_string())? {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             tools.insert(name, tool);
         }
@@ -151,7 +171,7 @@ fn rounds(client: &Client, schedule: &Schedule, options: &Options, seed: &mut u6
     };
     round.fly(seed);
     let Round { sessions, progress, .. } = round;
-    sessions.iter().for_each(|s| s.close(client));
+    sessions.iter().zip(&clients).for_each(|(s, of)| s.close(of));
     let mut landed = progress.into_inner().unwrap_or_else(PoisonError::into_inner).landed;
     landed.sort_by_key(|l| l.index);
     Ok(landed)
@@ -230,7 +250,8 @@ impl Round<'_> {
             not_sent: self.why_not(call),
         };
         let Some(session) = session.filter(|_| landed.not_sent.is_none()) else { return landed };
-        let ask = session.ask(&landed.id, &call.what.method, &call.what.params);
+        let mut ask = session.ask(&landed.id, &call.what.method, &call.what.params);
+        ask.headers.extend(self.options.of_recorded(call));
         let kept = self.key(call).and_then(|key| self.lock().lines.get_mut(&key)?.pop());
         if let Some(line) = kept.filter(Line::is_open)
             && let Ok(heard) = self.on(line, &ask, call, &mut landed)

@@ -2,6 +2,7 @@
 
 use crate::drive::session::LOOKUP;
 use crate::drive::tape::{Tape, TapeCall};
+use crate::drive::wire::Headers;
 use crate::report::filter::glob;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -33,6 +34,9 @@ pub struct Planned {
     /// The call.
     #[serde(flatten)]
     pub what: What,
+    /// Recorded header fields of its request.
+    #[serde(skip)]
+    pub headers: Headers,
     /// Recorded result or error; null if there was none.
     #[serde(skip)]
     pub recorded: Value,
@@ -101,6 +105,7 @@ impl Schedule {
                         tool: call.tool().map(str::to_owned),
                         params: call.params.clone(),
                     },
+                    headers: exchange.headers.clone(),
                     recorded,
                     recorded_ms: reply.map(|m| ms(m.after_ns)),
                     left_ms: exchange.left_ns.filter(|_| reply.is_none()).map(ms),
