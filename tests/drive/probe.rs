@@ -113,7 +113,9 @@ fn the_default_sweep_is_whole() {
 fn colliding_ids_are_found_where_they_cross_and_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("probe.pcapng");
-    let (status, report, _) = probe(Manner::OverwritesById, &["-w", path.to_str().unwrap()]);
+    // Long enough that the calls are in flight together on a busy machine too.
+    let more = ["--slow", "300ms", "--timeout", "2s", "-w", path.to_str().unwrap()];
+    let (status, report, _) = probe(Manner::OverwritesById, &more);
     assert_eq!(status, Some(1), "{report}");
     for kind in red_kinds(&report) {
         assert!(kind.starts_with("collide") || kind == "abandon-reuse", "{kind}");

@@ -19,7 +19,7 @@ CROSSES = {
 
 
 def probe(url, recording):
-    quick = ["--batch", "3", "--repetitions", "1", "--slow", "60ms"]
+    quick = ["--batch", "3", "--repetitions", "1", "--slow", "250ms"]
     status, out, err = crosswire("probe", url, *quick, "--format", "json", "-w", recording)
     return status, json.loads(out), err
 
