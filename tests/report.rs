@@ -173,18 +173,30 @@ fn html() {
     assert_eq!(page.matches("<script>").count(), 1);
 }
 
-#[test]
-fn html_of_many_findings_is_still_light() {
+fn many() -> Report {
     let mut report = common::collision();
     let one = report.findings[0].clone();
     report.findings = std::iter::repeat_n(one, 10_000).collect();
-    let page = plain(&common::counted(report), "html");
-    if let Some(path) = std::env::var_os("CROSSWIRE_PAGE") {
-        std::fs::write(path, &page).unwrap();
-    }
+    common::counted(report)
+}
+
+/// Pages for `tests/e2e/browser.py`, which says where it wants them.
+#[test]
+fn pages_for_a_browser() {
+    let Some(folder) = std::env::var_os("CROSSWIRE_PAGES").map(std::path::PathBuf::from) else { return };
+    let write = |name: &str, page: String| std::fs::write(folder.join(name), page).unwrap();
+    write("many.html", plain(&many(), "html"));
+    write("hostile.html", plain(&common::hostile(), "html"));
+    write("hostile-timeline.html", timeline(&common::hostile(), "html", &RenderOptions::default()));
+    write("clean.html", plain(&common::clean(), "html"));
+}
+
+#[test]
+fn html_of_many_findings_is_still_light() {
+    let page = plain(&many(), "html");
     assert!(page.len() < 12_000_000, "{}", page.len());
     assert_eq!(page.matches("<svg").count(), 200);
-    assert!(page.contains("9,500 more rows"));
+    assert!(page.contains("9,800 more rows"));
 }
 
 #[test]

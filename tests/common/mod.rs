@@ -294,7 +294,7 @@ pub fn clean() -> Report {
 /// Names, ids and texts that try to act on whatever shows them.
 pub fn hostile() -> Report {
     let evil = "</script><img src=x onerror=alert(1)>|`\u{1b}[31m\u{202e}\r\n=cmd()";
-    let long = "A".repeat(1 << 18);
+    let long = "A".repeat(1 << 20);
     let mut r = collision();
     r.inputs[0].name = format!("dir/{evil}");
     r.inputs[0].problems.add(ProblemKind::Garbage, || evil, || long.clone());

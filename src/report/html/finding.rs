@@ -16,6 +16,10 @@ const DRAWN: usize = 200;
 /// Findings up to which all are unfolded at first.
 const UNFOLDED: usize = 5;
 
+/// Findings that a browser lays out together, when they come into view. Each by itself, keeping track
+/// of ten thousand takes longer than laying them out.
+const PART: usize = 50;
+
 /// The list of findings, or the one that is asked for (from 1).
 pub(super) fn list(view: &View<'_>, only: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<h2 id=\"findings\">Findings</h2>")?;
@@ -26,8 +30,17 @@ pub(super) fn list(view: &View<'_>, only: Option<usize>, out: &mut dyn Write) ->
     writeln!(out, "<div id=\"filters\" class=\"filters\"></div>")?;
     let timeline = Timeline::new(view);
     let is_open = findings.len() <= UNFOLDED;
-    for (n, f) in findings.iter().enumerate().filter(|(n, _)| only.is_none_or(|only| only == n + 1)) {
-        finding(view, n + 1, f, is_open, &timeline, out)?;
+    for (part, some) in findings.chunks(PART).enumerate() {
+        let numbered = some.iter().enumerate().map(|(n, f)| (part * PART + n + 1, f));
+        let wanted: Vec<_> = numbered.filter(|(n, _)| only.is_none_or(|only| only == *n)).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        writeln!(out, "<div class=\"part\">")?;
+        for (n, f) in wanted {
+            finding(view, n, f, is_open, &timeline, out)?;
+        }
+        writeln!(out, "</div>")?;
     }
     if findings.len() > DRAWN {
         writeln!(

@@ -18,9 +18,11 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Rows that a table shows; browsers get slow with more, and every finding is in the list below.
-const ROWS: usize = 500;
+const ROWS: usize = 200;
 /// Columns no wider than this (times, short ids, names of rules) are not broken.
 const UNBROKEN: usize = 24;
+/// Characters of a cell that is read as text.
+const SENTENCE: usize = 40;
 /// Messages of a timeline's ladder.
 const MESSAGES: usize = 2000;
 
@@ -33,7 +35,7 @@ pub static RENDERER: Renderer = Renderer {
 };
 
 fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
-    head("crosswire report", view, out)?;
+    head("crosswire report", &[&CROSSED, &ORPHANED, &WINDOWS, &OTHERS], view, out)?;
     table(&CROSSED, view, out)?;
     table(&ORPHANED, view, out)?;
     table(&WINDOWS, view, out)?;
@@ -51,7 +53,7 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
 }
 
 fn timeline(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::Result<()> {
-    head("crosswire timeline", view, out)?;
+    head("crosswire timeline", &[], view, out)?;
     for ladder in super::ladders(view, options, MESSAGES) {
         writeln!(out, "<h2>{}</h2>", escape(&ladder.title))?;
         writeln!(
@@ -65,7 +67,7 @@ fn timeline(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io
     tail(out)
 }
 
-fn head(title: &str, view: &View<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn head(title: &str, tables: &[&Table], view: &View<'_>, out: &mut dyn Write) -> io::Result<()> {
     let hash = base64(&Sha256::digest(SCRIPT.as_bytes()));
     let has_high = view.report.findings.iter().any(|f| f.severity > Severity::Low);
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
@@ -83,7 +85,7 @@ fn head(title: &str, view: &View<'_>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<p class=\"bad\">Not read: {}</p>", escape(&clean_short(trouble, 400)))?;
     }
     writeln!(out, "<nav aria-label=\"Parts\"><ul>")?;
-    for t in [&CROSSED, &ORPHANED, &WINDOWS, &OTHERS] {
+    for t in tables {
         writeln!(out, "<li><a href=\"#{}\">{}</a></li>", t.name, t.title)?;
     }
     writeln!(out, "<li><a href=\"#findings\">Findings</a></li><li><a href=\"#inputs\">Inputs</a></li></ul></nav>")?;
@@ -119,7 +121,9 @@ fn grid(table: &Table, all: &[Row], rows: &[Row], out: &mut dyn Write) -> io::Re
     let class = |(c, column): (usize, &Column)| match column.max {
         _ if is_number(c) => " class=\"n\"",
         0..=UNBROKEN => " class=\"k\"",
-        _ => "",
+        // Text in a narrow column is a word a line.
+        _ if all.iter().any(|r| r.get(c).is_some_and(|cell| cell.shown().chars().count() > SENTENCE)) => " class=\"t\"",
+        _ => " class=\"c\"",
     };
     let classes: Vec<&str> = table.columns.iter().enumerate().map(class).collect();
     writeln!(

@@ -4,7 +4,7 @@
 use super::{Direction, Group, Message, Mood};
 use crate::model::exchange::End;
 use crate::model::place::{Side, Vantage};
-use crate::model::report::{Call, CallKey, Delivered, ExchangeRow, Outcome, Report, Sighting};
+use crate::model::report::{Call, CallKey, Delivered, ExchangeRow, Outcome, Report, RpcRow, Sighting};
 use crate::model::time::Time;
 use crate::report::clean::{clean, clean_short};
 use crate::report::tables::{cause_name, end_name, outcome_name, waited_ns};
@@ -97,6 +97,10 @@ fn findings_by_call(report: &Report) -> FxHashMap<CallKey, Vec<usize>> {
         }
     }
     out
+}
+
+fn is_notification(r: &RpcRow) -> bool {
+    r.method.as_deref().is_some_and(|m| m.starts_with("notifications/"))
 }
 
 /// What has been gathered of a group.
@@ -270,12 +274,24 @@ impl Gathering<'_, '_> {
         let frames: FxHashSet<(u32, u64)> = sightings().filter_map(|s| Some((s.input, s.frame?))).collect();
         let times: FxHashSet<(u32, i64)> = sightings().filter_map(|s| Some((s.input, s.at?.ns()))).collect();
         let replies: FxHashSet<(u32, u64)> = sightings().filter_map(|s| Some((s.input, s.reply_frame?))).collect();
+        // Lines of logs tell of calls without an id; each sighting is one line.
+        let mut lines: FxHashMap<(u32, i64), usize> = FxHashMap::default();
+        for s in sightings().filter(|s| s.line.is_some()) {
+            if let Some(at) = s.at {
+                *lines.entry((s.input, at.ns())).or_default() += 1;
+            }
+        }
         let mut twins: FxHashMap<String, (Session, usize, u32)> = FxHashMap::default();
         for e in &self.view.report.exchanges {
             let is_told = e.request_frame.is_some_and(|f| frames.contains(&(e.input, f)))
                 || e.at.is_some_and(|t| times.contains(&(e.input, t.ns())));
-            if !(is_told && e.rpc.iter().any(|r| r.id.is_some())) {
-                self.exchange(e, &mut twins);
+            let left = e.at.and_then(|t| lines.get_mut(&(e.input, t.ns()))).filter(|n| **n > 0);
+            let is_line = e.request_frame.is_none() && e.rpc.iter().any(|r| !is_notification(r));
+            let is_call = e.rpc.iter().any(|r| r.id.is_some());
+            match left.filter(|_| is_line) {
+                Some(left) => *left -= 1,
+                None if is_told && is_call => {}
+                None => self.exchange(e, &mut twins),
             }
             for r in e.replies.iter().filter(|r| !r.frame.is_some_and(|f| replies.contains(&(e.input, f)))) {
                 if is_told && e.replies.len() == 1 {
