@@ -212,10 +212,12 @@ pub fn items(file: &StoredFile, looked: Looked, container: &Arc<Container>, pass
     let of = |m: Member| {
         let name = full_name(&file.name, m.name.as_deref());
         let rotated = names::rotated(&name);
-        let folder = match (&m.name, rotated.stem.rfind(['/', '!'])) {
-            (_, Some(end)) => rotated.stem.get(..end).unwrap_or_default().to_owned(),
-            (_, None) => String::new(),
+        let folder = match rotated.stem.rfind(['/', '!']) {
+            Some(end) => rotated.stem.get(..end).unwrap_or_default(),
+            None => "",
         };
+        // `tar -C folder .` names members `./a`.
+        let folder = folder.strip_suffix("!.").unwrap_or(folder).to_owned();
         Item {
             folder,
             rotated,

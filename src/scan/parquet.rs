@@ -218,7 +218,7 @@ pub fn exchange_columns<'a>() -> Vec<Column<Exchange<'a>>> {
         column!("stream", Long, "TCP stream as Wireshark numbers it", |r| long(r.row.stream)),
         column!("request_frame", Long, "a frame of the request", |r| long(r.row.request_frame)),
         column!("response_frame", Long, "frame of the status line", |r| long(r.row.response_frame)),
-        column!("at", Time, "time of the request", |r| time(r.row.at)),
+        column!("started", Time, "time of the request", |r| time(r.row.at)),
         column!("ended", Time, "when it ended", |r| time(r.row.ended)),
         column!("method", Text, "HTTP method", |r| text(r.row.method.as_deref())),
         column!("target", Text, "request target", |r| text(r.row.target.as_deref())),

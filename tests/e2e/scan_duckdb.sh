@@ -37,7 +37,7 @@ for table in ("calls", "exchanges"):
     assert codecs == [("ZSTD",)], codecs
 
 def one(sql):
-    return duckdb.sql(sql).fetchone()[0]
+    return duckdb.sql(sql).fetchall()[0][0]
 
 calls = read.format("calls")
 assert one(f"SELECT count(*) FROM {calls}") == summary["calls"] > 20, summary["calls"]
