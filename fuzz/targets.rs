@@ -6,6 +6,7 @@
 
 use crosswire::input::archive::tar::TarReader;
 use crosswire::input::archive::{Blob, MemberOpener, MemoryBlob, zip};
+use crosswire::input::capture::bpf::Program;
 use crosswire::input::capture::{CaptureKind, CaptureReader};
 use crosswire::input::container::Container;
 use crosswire::input::log::{Format, LogContext, Reader, RecordSink};
@@ -16,6 +17,7 @@ use crosswire::input::zip::leads_out;
 use crosswire::input::{client, log};
 use crosswire::mcp;
 use crosswire::model::exchange::{Event, Exchange, ExchangeSink, Mark, Peer};
+use crosswire::model::filter::Instruction;
 use crosswire::model::options::ReadOptions;
 use crosswire::model::place::Place;
 use crosswire::model::problem::{ProblemKind, Problems};
@@ -36,6 +38,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("archive", archive),
     ("bundle", bundle),
+    ("bpf", bpf),
     ("capture", capture),
     ("client_logs", client_logs),
     ("hpack", hpack),
@@ -79,6 +82,22 @@ pub fn bundle(data: &[u8]) {
     let _ = Container::new(data.to_vec()).map(read);
     let _ = Tar::new(data.to_vec()).map(Container::Tar).map(read);
     let _ = crosswire::evidence::verify::verify(data.to_vec());
+}
+
+/// Capture filters: how many instructions (two bytes), these of eight bytes each, and a packet.
+pub fn bpf(data: &[u8]) {
+    let Some((length, rest)) = data.split_first_chunk::<2>() else { return };
+    let length = usize::from(u16::from_le_bytes(*length)) % 512 * 8;
+    let (program, packet) = rest.split_at(length.min(rest.len()));
+    let instruction = |b: &[u8]| Instruction {
+        code: u16::from_le_bytes([b[0], b[1]]),
+        jt: b[2],
+        jf: b[3],
+        k: u32::from_le_bytes([b[4], b[5], b[6], b[7]]),
+    };
+    let Ok(program) = Program::new(program.chunks_exact(8).map(instruction).collect()) else { return };
+    // It ends, and says the same of the same packet.
+    assert_eq!(program.accepts(packet, data.len() as u32), program.accepts(packet, data.len() as u32));
 }
 
 /// pcap and pcapng files, and the packets in them up to HTTP exchanges.

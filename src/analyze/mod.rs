@@ -51,6 +51,9 @@ pub fn run_sources(
         ) {
             world.lossy_inputs.insert(i as u32);
         }
+        if has(x, &[ProblemKind::DroppedPackets]) {
+            world.dropped_inputs.insert(i as u32);
+        }
         if has(x, &[ProblemKind::LogGap]) {
             world.gapped_inputs.insert(i as u32);
         }

@@ -1,5 +1,6 @@
 //! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
+use crate::input::capture::bpf::Filtered;
 use crate::input::capture::{CaptureInput, CaptureKind, CaptureStats, Frame, FrameSink, read_all};
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
@@ -163,7 +164,7 @@ fn read_captures(captures: Vec<CaptureInput>, options: &ReadOptions, tracker: &m
         problems: &mut problems,
         tls,
     };
-    let stats: Vec<CaptureStats> = read_all(captures, &mut frames);
+    let stats: Vec<CaptureStats> = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
     let Frames { decoders, mut wire, tracker, problems: all, tls } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
         decoder.finish(problems);

@@ -8,6 +8,7 @@ use std::io::Write;
 mod analyze;
 mod browse;
 mod bundle;
+mod capture;
 mod choices;
 mod completions;
 mod driving;
@@ -24,9 +25,11 @@ mod rules;
 mod scan;
 mod serve;
 mod show;
+mod telling;
 mod timeline;
 mod values;
 mod verify;
+mod watch;
 
 /// Exit status: nothing found.
 pub const CLEAN: u8 = 0;
@@ -63,10 +66,12 @@ pub static COMMANDS: &[&Command] = &[
     &show::COMMAND,
     &scan::COMMAND,
     &browse::COMMAND,
+    &capture::COMMAND,
+    &proxy::COMMAND,
+    &watch::COMMAND,
     &replay::COMMAND,
     &serve::COMMAND,
     &probe::COMMAND,
-    &proxy::COMMAND,
     &bundle::COMMAND,
     &verify::COMMAND,
     &rules::COMMAND,

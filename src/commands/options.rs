@@ -3,6 +3,7 @@
 use super::choices::{self, OneOf, Suggest};
 use super::values;
 use crate::input::{client, log};
+use crate::live::capture::helper;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
@@ -13,6 +14,7 @@ use crate::report::tables;
 use anyhow::{bail, ensure};
 use clap::ValueHint;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What to read and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -53,6 +55,10 @@ pub struct ReadArgs {
     /// Path of the MCP endpoint [default: found from the traffic]
     #[arg(long, value_name = "PATH")]
     endpoint: Option<String>,
+
+    /// Of captures look only at frames that this capture filter lets through (see pcap-filter(7)); the rest counts as not captured. Compiled by crosswire-capture, without privileges
+    #[arg(long, value_name = "BPF")]
+    filter: Option<String>,
 
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -237,6 +243,7 @@ impl ReadArgs {
             keylogs: self.keylogs(),
             client_timeout_ns: self.client_timeout,
             endpoint: self.endpoint.clone(),
+            filter: self.filter.as_deref().map(helper::compile).transpose()?.map(Arc::new),
             jobs: self.jobs,
             ..ReadOptions::default()
         };

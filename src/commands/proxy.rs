@@ -1,15 +1,23 @@
 //! `crosswire proxy`: a recording reverse proxy.
 
+use super::telling::{TellArgs, sure};
 use super::{CLEAN, Command, TROUBLE, complain, values};
 use crate::drive::Stop;
+use crate::input::capture::CaptureKind;
 use crate::live::proxy::{self, Counts, Settings, Speak, Upstream};
-use crate::live::spool::Spool;
-use crate::model::limits::SPOOL_BYTES;
-use anyhow::Context;
+use crate::live::spool::{Out, Spool, Tee};
+use crate::live::watch::Watched;
+use crate::live::watch::read::{self, Kind, Shared};
+use crate::model::limits::{DETECT_BLOCKS, SPOOL_BYTES};
+use crate::model::options::ReadOptions;
+use anyhow::{Context, anyhow};
 use clap::{ArgGroup, Args, FromArgMatches};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::time::Duration;
 
 /// `crosswire proxy`
@@ -18,7 +26,7 @@ pub static COMMAND: Command =
 
 /// Record the traffic of a server that cannot be captured in the clear: a reverse proxy that changes nothing
 #[derive(Clone, Debug, clap::Args)]
-#[command(group = ArgGroup::new("what").args(["write", "guard"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("what").args(["write", "guard", "detect"]).multiple(true).required(true))]
 #[command(after_long_help = "\
 Give the client the proxy's address in the place of the server's, with the same path. The recording is a capture of the \
 decrypted traffic between client and server (HTTP/1.1, one connection for each HTTP/2 stream) that every command here \
@@ -79,6 +87,13 @@ struct Proxy {
     #[arg(long)]
     keep_host: bool,
 
+    /// Tell of findings as they happen, as `crosswire watch` does
+    #[arg(long, visible_alias = "watch")]
+    detect: bool,
+
+    #[command(flatten)]
+    telling: TellArgs,
+
     /// Traffic that may wait for the disk
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = values::size_bytes, requires = "write")]
     buffer: u64,
@@ -111,9 +126,17 @@ impl Proxy {
             self.upstream,
             if self.keep_credentials { "" } else { ", without credentials" }
         );
-        let spool = self.write.as_ref().map(|path| {
-            Spool::create(path, &comment, room, None).with_context(|| format!("{}: cannot be written", path.display()))
-        });
+        let detection = self.detect.then(|| self.detection(&stop));
+        let (window, tee) = detection.unzip();
+        let out: Option<Box<dyn Out>> = match &self.write {
+            Some(path) => {
+                let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+                Some(Box::new(file))
+            }
+            None => self.detect.then(|| Box::new(Nowhere) as Box<dyn Out>),
+        };
+        let unwritable = || format!("{}: cannot be written", self.file().display());
+        let spool = out.map(|out| Spool::begin(out, &comment, room, tee).with_context(unwritable));
         let (spool, recorder) = spool.transpose()?.unzip();
         let settings = Settings {
             listen: self.listen.clone(),
@@ -135,7 +158,18 @@ impl Proxy {
         let ready = |address| {
             complain(&format!("proxy for {} at {scheme}://{address}", self.upstream));
         };
-        proxy::run(settings, counts.clone(), &stop, ready)?;
+        let told = std::thread::scope(|scope| {
+            let tell = window.map(|window| {
+                let (stop, telling) = (&stop, &self.telling);
+                let watched = [Watched { window, is_wire: true, is_live: true }];
+                scope.spawn(move || telling.run(&watched, &ReadOptions::default(), &sure, stop))
+            });
+            let done = proxy::run(settings, counts.clone(), &stop, ready);
+            stop.set();
+            let told = tell.map_or(Ok(()), |t| t.join().unwrap_or_else(|_| Err(anyhow!("the analysis stopped"))));
+            done.map_err(Into::into).and(told)
+        });
+        told?;
         let count = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
         complain(&format!(
             "{} requests on {} connections, {} without an answer{}",
@@ -148,6 +182,73 @@ impl Proxy {
             (Some(spool), Some(path)) => recorded(spool, path),
             _ => CLEAN,
         })
+    }
+}
+
+impl Proxy {
+    /// Where the traffic is recorded, or would be.
+    fn file(&self) -> PathBuf {
+        self.write.clone().unwrap_or_else(|| "proxy".into())
+    }
+
+    /// A window of what is recorded, and what fills it.
+    fn detection(&self, stop: &Stop) -> (Shared, Tee) {
+        let window = self.telling.window(&self.file().display().to_string(), 1);
+        let (send, receive) = sync_channel(DETECT_BLOCKS);
+        let (filled, stop) = (window.clone(), stop.clone());
+        std::thread::spawn(move || {
+            let source = Blocks { receive, stop, block: Cursor::new(vec![]) };
+            read::stream(source, Some(Kind::Capture(CaptureKind::Pcapng)), &ReadOptions::default(), &filled);
+        });
+        let (missed, told) = (window.clone(), AtomicU64::new(0));
+        let tee: Tee = Box::new(move |block| {
+            // What the analysis is too slow for counts as dropped: nothing is concluded from it.
+            if let Err(TrySendError::Full(_)) = send.try_send(block.to_vec()) {
+                read::lock(&missed).dropped(told.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+        });
+        (window, tee)
+    }
+}
+
+/// Takes everything, where nothing is to be recorded.
+struct Nowhere;
+
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Out for Nowhere {
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The blocks of a recording as a stream.
+struct Blocks {
+    receive: Receiver<Vec<u8>>,
+    stop: Stop,
+    block: Cursor<Vec<u8>>,
+}
+
+impl Read for Blocks {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.block.read(out)?;
+            if n > 0 || out.is_empty() {
+                return Ok(n);
+            }
+            match self.receive.recv_timeout(Duration::from_millis(100)) {
+                Ok(block) => self.block = Cursor::new(block),
+                Err(RecvTimeoutError::Timeout) if !self.stop.is_set() => {}
+                Err(_) => return Ok(0),
+            }
+        }
     }
 }
 

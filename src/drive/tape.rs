@@ -2,6 +2,7 @@
 //! times between them.
 
 use super::wire::Headers;
+use crate::input::capture::bpf::Filtered;
 use crate::input::capture::{CaptureInput, Frame, FrameSink, read_all};
 use crate::input::{Detected, detect, expand};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
@@ -181,7 +182,7 @@ fn read_captures(
     let decoders = std::iter::repeat_with(Decoder::new).take(problems.len()).collect();
     let wire = Wire::new(WireOptions { tls: tls.clone() });
     let mut frames = Frames { decoders, wire, taping, problems, tls };
-    let stats = read_all(captures, &mut frames);
+    let stats = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
     let Frames { decoders, mut wire, taping, problems, .. } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(problems.iter_mut()) {
         decoder.finish(problems);

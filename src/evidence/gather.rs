@@ -1,5 +1,6 @@
 //! Reads captures and recordings again and keeps their exchanges with all messages.
 
+use crate::input::capture::bpf::Filtered;
 use crate::input::capture::{CaptureInput, Frame, FrameSink, read_all};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, OpenInput, Source, detect, expand};
@@ -205,7 +206,7 @@ fn packets(captures: Vec<CaptureInput>, inputs: usize, options: &ReadOptions, si
         problems: vec![Problems::default(); inputs],
         tls,
     };
-    read_all(captures, &mut frames);
+    read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
     let Frames { mut wire, sink, mut problems, .. } = frames;
     wire.finish(sink, &mut problems);
 }

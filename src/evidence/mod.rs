@@ -14,7 +14,7 @@ pub mod bundle;
 mod cells;
 mod cite;
 mod content;
-mod gather;
+pub(crate) mod gather;
 mod keep_back;
 mod learn;
 mod lines;
@@ -24,7 +24,7 @@ mod phrases;
 pub mod pseudonym;
 mod ranges;
 mod redact;
-mod slice;
+pub(crate) mod slice;
 pub mod verify;
 mod vocabulary;
 

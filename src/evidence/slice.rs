@@ -45,6 +45,11 @@ struct Act {
 
 /// The pcapng file of these exchanges, which are all of one input.
 pub fn write(original: &Original<'_>, exchanges: &[Caught]) -> Vec<u8> {
+    write_numbered(original, exchanges).0
+}
+
+/// As [`write`], with the number that each frame's record has in the original; 0: it is made up.
+pub fn write_numbered(original: &Original<'_>, exchanges: &[Caught]) -> (Vec<u8>, Vec<u64>) {
     let comment = format!(
         "Written anew by crosswire from {}: HTTP/1.1 in the clear of the exchanges that the report cites, original times, original {} numbers in the comments.",
         original.name,
@@ -57,6 +62,9 @@ pub fn write(original: &Original<'_>, exchanges: &[Caught]) -> Vec<u8> {
         connection(original, &group, &mut used, &mut packets);
     }
     packets.sort_by_key(|p: &Packet| (p.at.ns(), p.number));
+    let mut numbers: Vec<u64> = original.first.map(|_| 0).into_iter().collect();
+    numbers.extend(packets.iter().map(|p| p.number));
+    numbers.extend(original.last.map(|_| 0));
     let bound = |file: &mut File, at: Option<Time>, what: &str| {
         if let Some(at) = at {
             let end = |n: u8| SocketAddr::new(Ipv4Addr::new(192, 0, 2, n).into(), 9);
@@ -69,7 +77,7 @@ pub fn write(original: &Original<'_>, exchanges: &[Caught]) -> Vec<u8> {
         file.packet(packet.at, &packet.bytes, &packet.comment);
     }
     bound(&mut file, original.last, "ends");
-    file.into_bytes()
+    (file.into_bytes(), numbers)
 }
 
 impl Original<'_> {

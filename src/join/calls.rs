@@ -98,6 +98,9 @@ pub struct World {
     pub covered: FxHashMap<HopCallId, super::coverage::Coverage>,
     /// Captures that lost packets.
     pub lossy_inputs: rustc_hash::FxHashSet<u32>,
+    /// Captures of which the capturing host says that it dropped packets: what did not come in them may
+    /// have been among these.
+    pub dropped_inputs: rustc_hash::FxHashSet<u32>,
     /// Logs with a gap.
     pub gapped_inputs: rustc_hash::FxHashSet<u32>,
     /// How long a caller waits at most, ns.
@@ -152,6 +155,7 @@ impl World {
             given_away: Default::default(),
             covered: FxHashMap::default(),
             lossy_inputs: Default::default(),
+            dropped_inputs: Default::default(),
             gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),
             input_end: FxHashMap::default(),

@@ -62,8 +62,19 @@ const HALF_CLOSE_NS: i64 = 50_000_000;
 const POLLING_SINCE: &str = "2025-11-25";
 
 impl World {
-    /// What became of a call at one hop.
+    /// What became of a call at one hop. In a capture that lost packets a reply that is not there may
+    /// have been lost, on this stream or on another.
     pub fn fate_at(&self, c: HopCallId) -> Fate {
+        let fate = self.fate_as_captured(c);
+        let dropped = || self.visit_of(c).is_some_and(|v| self.dropped_inputs.contains(&v.input));
+        match fate {
+            Fate::Gateway(_) => fate,
+            _ if fate.is_orphan() && dropped() => Fate::Unobserved,
+            _ => fate,
+        }
+    }
+
+    fn fate_as_captured(&self, c: HopCallId) -> Fate {
         let (Some(call), Some(visit)) = (self.hop_call(c), self.visit_of(c)) else { return Fate::Unobserved };
         if call.cancelled.is_some() {
             return Fate::Cancelled;

@@ -10,7 +10,6 @@ use crate::wire::write::blocks::{self, Statistics};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -69,14 +68,6 @@ pub struct Spool {
 
 impl Spool {
     /// Begins a capture. At most `room` bytes wait for the disk.
-    ///
-    /// # Errors
-    /// If the file cannot be made.
-    pub fn create(path: &Path, comment: &str, room: usize, tee: Option<Tee>) -> io::Result<(Spool, Recorder)> {
-        Spool::begin(Box::new(File::create(path)?), comment, room, tee)
-    }
-
-    /// As [`create`](Self::create), to anything.
     ///
     /// # Errors
     /// If the beginning cannot be written.

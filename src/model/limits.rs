@@ -110,6 +110,14 @@ pub const SCAN_CAPTURE_FACTOR: u64 = 4;
 pub const SCAN_FILES: usize = 1 << 25;
 /// Folders inside each other that a scan enters.
 pub const SCAN_DEPTH: usize = 64;
+/// Captured packets that wait to be written.
+pub const CAPTURE_PACKETS: usize = 1024;
+/// Lines and exchanges that a watch keeps of all inputs, bytes.
+pub const WATCH_BYTES: usize = 64 << 20;
+/// Findings that a watch remembers to have told.
+pub const WATCH_TOLD: usize = 1 << 16;
+/// Recorded packets that wait for the analysis which runs along.
+pub const DETECT_BLOCKS: usize = 8192;
 
 /// Name, value and meaning of every cap, for `crosswire formats --limits`.
 pub const ALL: &[(&str, usize, &str)] = &[
@@ -152,6 +160,10 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("spool-bytes", SPOOL_BYTES, "recorded traffic that waits for the disk"),
     ("guarded-bytes", GUARDED_BYTES, "a request body that the proxy's guard looks at"),
     ("guarded-calls", GUARDED_CALLS, "calls in flight that the proxy's guard follows"),
+    ("capture-packets", CAPTURE_PACKETS, "captured packets that wait to be written"),
+    ("watch-bytes", WATCH_BYTES, "lines and exchanges that a watch keeps"),
+    ("watch-told", WATCH_TOLD, "findings that a watch remembers to have told"),
+    ("detect-blocks", DETECT_BLOCKS, "recorded packets that wait for the analysis that runs along"),
     ("evidence-bytes", EVIDENCE_BYTES, "messages that an evidence bundle is chosen from"),
     ("bundle-member-bytes", BUNDLE_MEMBER_BYTES, "one member of an evidence bundle, unpacked"),
     ("bundle-ratio", BUNDLE_RATIO, "unpacked to packed size of a member of an evidence bundle"),

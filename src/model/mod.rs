@@ -5,6 +5,7 @@
 //! and `model` imports none of them.
 
 pub mod exchange;
+pub mod filter;
 pub mod id;
 pub mod limits;
 pub mod options;

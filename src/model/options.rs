@@ -1,6 +1,8 @@
 //! What the user asked of a reading command, resolved.
 
+use super::filter::FrameFilter;
 use super::place::Vantage;
+use std::sync::Arc;
 
 /// How inputs are to be read. `Default` is what `crosswire analyze FILE` does.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub struct ReadOptions {
     pub client_timeout_ns: Option<i64>,
     /// `--endpoint PATH`; none: found from the traffic.
     pub endpoint: Option<String>,
+    /// `--filter BPF`: frames of captures that are looked at; none: all.
+    pub filter: Option<Arc<FrameFilter>>,
     /// `--jobs N`; 0: all cores.
     pub jobs: usize,
 }

@@ -273,3 +273,39 @@ fn a_disk_that_is_full_from_the_start_is_told_at_once() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("/dev/full: cannot be written"));
 }
+
+#[test]
+fn a_crossing_is_told_while_the_proxy_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("findings");
+    let p = proxied(&["--detect", "--settle", "500ms", "--findings-log", log.to_str().unwrap()]);
+    let call = |text: &str| {
+        let params = json!({"name": "echo", "arguments": {"text": text}});
+        post("s", &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string())
+    };
+    let event = |text: &str| {
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        format!("data: {}\n\n", json!({"jsonrpc": "2.0", "id": 7, "result": result}))
+    };
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let (mut a, mut b) = (p.client(), p.client());
+    a.say(&call("the heron of the first caller"));
+    let mut first = p.server.accept();
+    first.message();
+    first.say(head);
+    b.say(&call("the marmot of the second caller"));
+    let mut second = p.server.accept();
+    second.message();
+    second.say(&format!("{head}{}", event("the heron of the first caller")));
+    drop(second);
+    assert!(b.rest().contains("heron"));
+    // The other caller waits, and gives up.
+    drop(a);
+    let began = std::time::Instant::now();
+    let told = || std::fs::read_to_string(&log).unwrap_or_default();
+    while !told().contains("crossed/id-collision") {
+        assert!(began.elapsed().as_secs() < 60, "{}", told());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    p.stop();
+}

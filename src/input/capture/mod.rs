@@ -1,5 +1,6 @@
 //! Captures: pcap and pcapng files to frames, and several of them to one timeline.
 
+pub mod bpf;
 #[cfg(test)]
 mod build;
 mod bytes;
@@ -232,6 +233,14 @@ impl<R: Read> CaptureReader<R> {
     /// The source being read.
     pub fn source_mut(&mut self) -> &mut R {
         self.window.source_mut()
+    }
+
+    /// Packets that the capture itself says were dropped, so far.
+    pub fn dropped(&self) -> u64 {
+        match &self.format {
+            Format::Pcapng(pcapng) => pcapng.dropped(),
+            Format::Pcap(_) | Format::Ended => 0,
+        }
     }
 
     /// What is known so far.
