@@ -2,6 +2,7 @@
 
 mod read;
 mod rows;
+mod sessions;
 
 use crate::input::{Source, bundle, expand};
 use crate::join::World;
@@ -35,8 +36,13 @@ pub fn run_sources(
 ) -> anyhow::Result<Report> {
     let mut gathered = read::Gathered { troubles, ..read::Gathered::default() };
     read::read(sources, read, options, &mut gathered);
-    let read::Gathered { inputs, tracked, records, troubles, tls } = gathered;
-    let mut world = World::new(tracked, records, read);
+    let read::Gathered { mut inputs, tracked, records, troubles, tls, parts } = gathered;
+    let (past, tracked, known) = parts.finish(tracked);
+    if let (Some(info), true) = (inputs.first_mut(), past.dropped > 0) {
+        let text = || format!("kept-visits: {} exchanges that are not clean were too many to keep", past.dropped);
+        info.problems.add(ProblemKind::LimitHit, || "", text);
+    }
+    let mut world = World::new(tracked, records, read, past, known);
     for (input, info) in (0u32..).zip(&inputs) {
         let offset = world.logs.offsets.get(&input).copied().flatten().unwrap_or(Offset::none(0));
         world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));

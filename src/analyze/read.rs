@@ -6,8 +6,9 @@ use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
+use crate::join::retire::Parts;
 use crate::mcp::{Tracked, Tracker};
-use crate::model::limits::LINE_BYTES;
+use crate::model::limits::{LINE_BYTES, PART_BYTES, PART_VISITS};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
@@ -32,6 +33,8 @@ pub struct Gathered {
     pub troubles: Vec<String>,
     /// TLS connections met and read.
     pub tls: TlsCount,
+    /// What was joined while reading.
+    pub parts: Parts,
 }
 
 /// Reads all sources.
@@ -77,7 +80,10 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     }
     let mut tracker = Tracker::default();
     tracker.keep_heads = keep.details;
-    read_captures(captures, options, &mut tracker, out);
+    // Lines of logs may be of any exchange, and a clock that is off is seen at the end.
+    let in_parts = keep.cited_calls_only && captures.len() == 1 && recordings.is_empty() && out.records.is_empty();
+    let part_visits = if keep.part_visits == 0 { PART_VISITS } else { keep.part_visits };
+    read_captures(captures, options, in_parts.then_some(part_visits), &mut tracker, out);
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();
     for (input, problems) in out.tracked.problems.drain() {
@@ -110,6 +116,8 @@ struct Frames<'a> {
     decoders: Vec<Decoder>,
     wire: Wire,
     tracker: &'a mut Tracker,
+    /// Joins what has ended while reading goes on, so many exchanges at a time; none: everything is wanted to the end.
+    parts: Option<(&'a mut Parts, usize)>,
     problems: &'a mut Vec<Problems>,
     tls: Arc<TlsSetup>,
 }
@@ -122,6 +130,13 @@ impl FrameSink for Frames<'_> {
         };
         if let Some(segment) = decoder.segment(frame, problems) {
             self.wire.segment(segment, self.tracker, self.problems);
+            if let Some((parts, part_visits)) = &mut self.parts {
+                let (visits, bytes) = self.tracker.ended();
+                if visits >= *part_visits || bytes >= PART_BYTES {
+                    let (ended, open) = self.tracker.take_ended();
+                    parts.take(ended, open);
+                }
+            }
         }
     }
 
@@ -150,7 +165,13 @@ fn key_store(options: &ReadOptions, out: &mut Gathered) -> KeyStore {
     keys
 }
 
-fn read_captures(captures: Vec<CaptureInput>, options: &ReadOptions, tracker: &mut Tracker, out: &mut Gathered) {
+fn read_captures(
+    captures: Vec<CaptureInput>,
+    options: &ReadOptions,
+    part_visits: Option<usize>,
+    tracker: &mut Tracker,
+    out: &mut Gathered,
+) {
     let tls = Arc::new(TlsSetup::new(Arc::new(key_store(options, out))));
     if captures.is_empty() {
         return;
@@ -161,11 +182,12 @@ fn read_captures(captures: Vec<CaptureInput>, options: &ReadOptions, tracker: &m
         decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
         wire: Wire::new(WireOptions { tls: tls.clone() }),
         tracker,
+        parts: part_visits.map(|n| (&mut out.parts, n)),
         problems: &mut problems,
         tls,
     };
     let stats: Vec<CaptureStats> = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
-    let Frames { decoders, mut wire, tracker, problems: all, tls } = frames;
+    let Frames { decoders, mut wire, tracker, problems: all, tls, .. } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
         decoder.finish(problems);
     }

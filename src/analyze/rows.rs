@@ -1,21 +1,20 @@
 //! The joined world as rows of the report.
 
+use super::sessions;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
-use crate::join::conversations::conversations;
-use crate::join::groups::GroupKey;
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
 use crate::model::place::{Side, Vantage};
 use crate::model::record::ClientOutcome;
 use crate::model::report::{
-    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Session,
-    SessionEnd, Sighting, Summary,
+    Bodies, Call, CallKey, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow,
+    Sighting, Summary,
 };
 use crate::rules::claim::Checked;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Fills in the report.
@@ -30,28 +29,19 @@ pub fn report(
     for (n, info) in inputs.iter_mut().enumerate() {
         info.shows = shows(world, n as u32, info.vantage);
     }
-    let calls: Vec<Call> = world.calls.iter().map(|c| call(world, c, options)).collect();
-    let sessions = sessions(world);
+    let tally = tally(world, &mut inputs);
+    let cited = options.cited_calls_only.then(|| cited(&checked));
+    let wanted = |c: &&JointCall| cited.as_ref().is_none_or(|keys| keys.contains(&c.key));
+    let calls: Vec<Call> = world.calls.iter().filter(wanted).map(|c| call(world, c, options)).collect();
+    let sessions = sessions::rows(world);
     let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
-    for c in &calls {
-        let mut seen: Vec<u32> = c.sightings.iter().map(|s| s.input).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        if seen.len() > 1 {
-            for i in seen {
-                if let Some(info) = inputs.get_mut(i as usize) {
-                    info.joined += 1;
-                    info.ambiguous += u64::from(c.sightings.iter().any(|s| s.input == i && s.ambiguous));
-                }
-            }
-        }
-    }
     Report {
         summary: Summary {
-            exchanges: counted(world),
+            exchanges: counted(world) + world.past.exchanges,
             sessions: sessions.len() as u64,
-            calls: calls.len() as u64,
-            tool_calls: calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64,
+            calls: world.calls.len() as u64 + world.past.calls,
+            tool_calls: tally.tool_calls + world.past.tool_calls,
+            unobserved: tally.unobserved,
             findings: checked.findings.len() as u64,
             ..Summary::default()
         },
@@ -64,6 +54,52 @@ pub fn report(
         near: vec![],
         troubles,
     }
+}
+
+/// Counts over all calls, listed or not.
+struct Tally {
+    tool_calls: u64,
+    unobserved: u64,
+}
+
+/// Counts the calls, and for each input those that another input shows too.
+fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
+    let mut out = Tally { tool_calls: 0, unobserved: 0 };
+    let mut seen: Vec<(u32, bool)> = vec![];
+    for joint in &world.calls {
+        if joint.ask.is_some() {
+            out.unobserved += u64::from(joint.ask.as_ref().is_some_and(|a| a.response.is_none()));
+            continue;
+        }
+        out.unobserved += u64::from(outcome(world, joint).0 == Outcome::Unobserved);
+        let told = joint.hops.first().into_iter().chain(&joint.client).find_map(|c| world.rpc_of(*c)?.method.clone());
+        out.tool_calls += u64::from(told.as_deref() == Some("tools/call"));
+        seen.clear();
+        for c in joint.hops.iter().chain(&joint.lines).chain(&joint.client) {
+            let Some(visit) = world.hop_call(*c).map(|h| h.visit) else { continue };
+            let input = world.visits.get(visit as usize).map_or(0, |v| v.input);
+            seen.push((input, world.logs.ambiguous.contains(&visit)));
+        }
+        // Of one input's sightings the ambiguous one, if any, comes first.
+        seen.sort_unstable_by_key(|(input, ambiguous)| (*input, !ambiguous));
+        seen.dedup_by_key(|(input, _)| *input);
+        if seen.len() > 1 {
+            for (i, ambiguous) in &seen {
+                if let Some(info) = inputs.get_mut(*i as usize) {
+                    info.joined += 1;
+                    info.ambiguous += u64::from(*ambiguous);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Keys of the calls that findings and windows cite.
+fn cited(checked: &Checked) -> FxHashSet<CallKey> {
+    let findings = checked.findings.iter().flat_map(|f| f.calls.iter().copied().chain(f.victim).chain(f.owner));
+    let windows = checked.windows.iter().flat_map(|w| w.lost.iter().copied().chain(w.trigger_call));
+    findings.chain(windows).collect()
 }
 
 /// What an input can and cannot show, in one line.
@@ -216,9 +252,9 @@ fn sighting(world: &World, c: HopCallId, options: &AnalyzeOptions) -> Option<Sig
             .or(visit.status.filter(|_| visit.place.is_frame).map(|_| Channel::None)),
         reply_frame: reply.and_then(|r| r.last.place.as_frame()),
         reply_id: reply.and_then(|r| r.id.clone()),
-        reply_sha256: reply.and_then(|r| hash(&r.sha256)),
+        reply_sha256: reply.and_then(|r| hash(&r.sha256())),
         reply_at: reply.map(|r| r.last.at),
-        request_sha256: hash(&rpc.sha256),
+        request_sha256: hash(&rpc.sha256()),
         ambiguous: world.logs.ambiguous.contains(&hop.visit),
         detail: options.details.then(|| Box::new(detail(visit, rpc, reply))),
         ..visited(visit)
@@ -284,7 +320,7 @@ fn server_call(world: &World, joint: &JointCall, ask: &crate::join::calls::Serve
         request_sha256: Some(hex(&r.sha256)),
         reply_frame: response.and_then(|(v, _)| v.place.as_frame()),
         reply_id: response.and_then(|(_, r)| r.id.clone()),
-        reply_sha256: response.map(|(_, r)| hex(&r.sha256)),
+        reply_sha256: response.map(|(_, r)| hex(&r.sha256())),
         reply_at: response.map(|(v, _)| v.asked),
         ..visited(v)
     });
@@ -304,99 +340,6 @@ fn server_call(world: &World, joint: &JointCall, ask: &crate::join::calls::Serve
         client_saw: None,
         sightings: sightings.into_iter().collect(),
         bodies: None,
-    }
-}
-
-fn sessions(world: &World) -> Vec<Session> {
-    let mut rows: Vec<Session> = vec![];
-    let mut known: FxHashMap<GroupKey, usize> = FxHashMap::default();
-    let mut members: FxHashMap<usize, Vec<u32>> = FxHashMap::default();
-    let client_only = world.fronts().next().is_none();
-    let fronts = world.chains.all.iter().filter_map(|c| c.first().copied());
-    for v in fronts {
-        if !client_only && world.visits.get(v as usize).is_some_and(|x| x.vantage == Vantage::Client) {
-            continue;
-        }
-        let (Some(visit), Some((_, key))) = (
-            world.visits.get(v as usize),
-            world.answers.group_of.get(v as usize).and_then(|g| world.groups.all.get(*g as usize)),
-        ) else {
-            continue;
-        };
-        // A group without an id is listed where it has calls; other HTTP traffic is no session.
-        if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {
-            continue;
-        }
-        let row = *known.entry(key.clone()).or_insert_with(|| {
-            rows.push(blank(key));
-            rows.len() - 1
-        });
-        members.entry(row).or_default().push(v);
-    }
-    for (n, row) in rows.iter_mut().enumerate() {
-        fill(world, row, members.get(&n).map_or(&[], |m| m));
-    }
-    // A refused first request makes no session worth a row of its own.
-    rows.retain(|r| r.session.is_some() || r.calls > 0);
-    rows.sort_by_key(|r| (r.started.map_or(i64::MAX, |t| t.ns()), r.session.clone()));
-    rows
-}
-
-fn blank(key: &GroupKey) -> Session {
-    Session {
-        session: match key {
-            GroupKey::Session(s) => Some(s.clone()),
-            GroupKey::Client(..) => None,
-        },
-        revision: None,
-        client: None,
-        server: None,
-        started: None,
-        ended: None,
-        end: None,
-        calls: 0,
-        conversations: None,
-        peers: vec![],
-        endpoint: None,
-    }
-}
-
-fn fill(world: &World, row: &mut Session, visits: &[u32]) {
-    let mut visits: Vec<&Visit> = visits.iter().filter_map(|v| world.visits.get(*v as usize)).collect();
-    visits.sort_by_key(|v| v.asked);
-    let (mut deleted, mut refused) = (false, false);
-    for v in &visits {
-        row.started = Some(row.started.map_or(v.at.at, |t| t.min(v.at.at)));
-        row.ended = Some(row.ended.map_or(v.last_seen(), |t| t.max(v.last_seen())));
-        if let Some(h) = &v.handshake {
-            row.client = row.client.take().or_else(|| h.client.clone());
-            row.server = row.server.take().or_else(|| h.server.clone());
-            row.revision = row.revision.take().or_else(|| h.revision.clone());
-        }
-        row.revision = row.revision.take().or_else(|| v.revision.clone());
-        if let Some(ip) = v.peer {
-            let ip = ip.to_string();
-            if !row.peers.contains(&ip) && row.peers.len() < 32 {
-                row.peers.push(ip);
-            }
-        }
-        if row.endpoint.is_none() {
-            let host = v.host.as_deref().map(str::to_owned).or_else(|| v.server.map(|s| s.to_string()));
-            row.endpoint = host.map(|h| Arc::from(format!("{h}{}", v.path().unwrap_or(""))));
-        }
-        let ok = v.status.is_some_and(|s| s < 300);
-        deleted |= v.is_delete() && ok;
-        refused =
-            if ok && !v.is_delete() { false } else { refused || crate::rules::stale::sessions::refusal(v).is_some() };
-        row.calls += v.requests().count() as u64;
-    }
-    row.end = row.session.as_ref().map(|_| match (deleted, refused) {
-        (true, _) => SessionEnd::Deleted,
-        (_, true) => SessionEnd::Stale,
-        _ => SessionEnd::Open,
-    });
-    if row.session.is_some() {
-        row.conversations = conversations(visits.iter().flat_map(|v| v.requests()).filter_map(|r| r.id.as_ref())).count;
     }
 }
 
@@ -433,7 +376,7 @@ fn exchange(v: &Visit) -> ExchangeRow {
                 at: Some(r.last.at),
                 id: r.id.clone(),
                 kind: Some(if r.error.is_some() { "error" } else { "result" }),
-                sha256: Some(hex(&r.sha256)),
+                sha256: Some(hex(&r.sha256())),
             })
             .collect(),
         end: v.end,

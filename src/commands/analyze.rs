@@ -9,7 +9,7 @@ use crate::model::report::{Report, Severity};
 use crate::report::baseline::Baseline;
 use crate::report::headline::coverage_percent;
 use crate::report::view::View;
-use crate::report::{self, Renderer};
+use crate::report::{self, Calls, Renderer};
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
 
@@ -54,9 +54,14 @@ fn format_names() -> Vec<&'static str> {
 
 impl Analyze {
     fn run(self) -> anyhow::Result<u8> {
-        let keep = AnalyzeOptions { bodies: self.output.bodies, ..self.read.analyze_options() };
-        let report = read(&self.read, &self.filter, &keep)?;
         let options = self.output.render_options();
+        let lists_calls = (self.format.calls)(&options) == Calls::All || self.filter.filter().narrows();
+        let keep = AnalyzeOptions {
+            bodies: self.output.bodies,
+            cited_calls_only: !lists_calls,
+            ..self.read.analyze_options()
+        };
+        let report = read(&self.read, &self.filter, &keep)?;
         let Some(render) = self.format.report else { return Ok(TROUBLE) };
         // Text on standard output says itself what could not be read.
         if !self.output.quiet && (self.format.name != "text" || self.output.output.is_some()) {

@@ -305,7 +305,7 @@ fn place(visits: &[Visit], groups: &Groups, index: &Index, r: ReplyRef, out: &mu
         None => out.oddities.push(Oddity::UnknownId { reply: r, carrier }),
         Some(owner) => {
             let had = out.calls.get(owner as usize).and_then(|c| c.answer);
-            let equal = had.and_then(|a| get(visits, a.at)).is_some_and(|(_, first)| first.sha256 == reply.sha256);
+            let equal = had.and_then(|a| get(visits, a.at)).is_some_and(|(_, first)| first.sha256() == reply.sha256());
             if equal {
                 again(visits, out, r, Some(carrier), owner);
             } else {
@@ -331,7 +331,7 @@ fn answer(out: &mut Answers, c: HopCallId, a: Answer) {
 fn again(visits: &[Visit], out: &mut Answers, r: ReplyRef, carrier: Option<HopCallId>, owner: HopCallId) {
     let first = out.calls.get(owner as usize).and_then(|c| c.answer).and_then(|a| get(visits, a.at));
     let equal = match (first, get(visits, r)) {
-        (Some((_, a)), Some((_, b))) => a.sha256 == b.sha256,
+        (Some((_, a)), Some((_, b))) => a.sha256() == b.sha256(),
         _ => false,
     };
     out.oddities.push(Oddity::Again { reply: r, carrier, owner, equal });
@@ -369,7 +369,7 @@ fn on_stream(visits: &[Visit], index: &Index, r: ReplyRef, out: &mut Answers) {
         of_group.iter().copied().filter(|c| open(c) && waits(out, *c, reply) && !holed(c)).collect();
     let equal = |c: &HopCallId| {
         let had = answered(c).and_then(|a| get(visits, a.at));
-        had.is_some_and(|(_, first)| first.sha256 == reply.sha256)
+        had.is_some_and(|(_, first)| first.sha256() == reply.sha256())
     };
     if let Some(c) = of_group.iter().copied().find(|c| equal(c)) {
         return again(visits, out, r, None, c);

@@ -6,7 +6,7 @@ use super::clients;
 use super::content::{self, Contents};
 use super::groups::{GroupId, Groups};
 use super::logs::{self, Logs};
-use crate::mcp::shape::Shapes;
+use super::past::Past;
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::mcp::{RpcKind, Tracked};
 use crate::model::exchange::{End, Mark};
@@ -88,8 +88,8 @@ pub struct World {
     pub legacy_streams: FxHashMap<GroupId, u32>,
     /// Groups of which a POST got replies on its own stream.
     pub answers_on_posts: rustc_hash::FxHashSet<GroupId>,
-    /// Shapes of results.
-    pub shapes: Shapes,
+    /// What is left of calls that retired before.
+    pub past: Past,
     /// First time seen in each input.
     pub input_start: FxHashMap<u32, Time>,
     /// Last time seen in each input.
@@ -111,25 +111,32 @@ pub struct World {
 pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
 
 impl World {
-    /// Joins what the exchanges left.
-    pub fn new(mut tracked: Tracked, records: Vec<Record>, options: &ReadOptions) -> World {
+    /// Joins what the exchanges left. The first `known` visits are what was kept of earlier parts, `past` is what
+    /// else they left.
+    pub fn new(
+        mut tracked: Tracked,
+        records: Vec<Record>,
+        options: &ReadOptions,
+        mut past: Past,
+        known: usize,
+    ) -> World {
         let captures = logs::align_captures(&mut tracked.visits);
         let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
         logs.offsets.extend(captures);
         let mut visits = tracked.visits;
         let mut order: Vec<u32> = (0..visits.len() as u32).collect();
         order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
-        let mut groups = Groups::default();
+        let mut groups = Groups::from(&past.servers);
         let mut hop_of = vec![0; visits.len()];
         for &v in &order {
             if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
                 *slot = groups.hop(visit);
             }
         }
-        let mut chains = chain::chains(&visits, &hop_of, &groups, &order);
+        let mut chains = chain::chains(&visits, &hop_of, &groups, &order, &mut past.votes);
         logs::join_lines(&mut visits, &mut chains, &mut logs);
         let answers = answers::answers(&visits, &mut groups, &order);
-        let contents = content::contents(&visits, &answers, &groups, &tracked.shapes);
+        let contents = content::contents(&visits, &answers, &groups, &mut past.known, known..visits.len());
         let mut world = World {
             visits,
             logs,
@@ -151,8 +158,8 @@ impl World {
             legacy_streams: FxHashMap::default(),
             answers_on_posts: rustc_hash::FxHashSet::default(),
             headless: FxHashMap::default(),
-            shapes: tracked.shapes,
             given_away: Default::default(),
+            past,
             covered: FxHashMap::default(),
             lossy_inputs: Default::default(),
             dropped_inputs: Default::default(),
@@ -233,7 +240,7 @@ impl World {
                 let Some(call) = self.hop_call(c) else { continue };
                 let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|i| i.is_legal()) else { continue };
                 let Some(earlier) = last.insert(id.loose(), c) else { continue };
-                let same_message = self.rpc_of(earlier).map(|r| r.sha256) == self.rpc_of(c).map(|r| r.sha256);
+                let same_message = self.rpc_of(earlier).map(Rpc::sha256) == self.rpc_of(c).map(Rpc::sha256);
                 if !same_message && self.is_open_at(earlier, call.asked) {
                     self.reused.insert(earlier, c);
                     self.reuses.insert(c, earlier);
@@ -290,9 +297,15 @@ impl World {
         self.join_clients(&mut calls);
         calls.extend(self.server_calls());
         calls.sort_by_key(|(at, c)| (*at, c.hops.first().copied()));
-        self.calls = calls.into_iter().map(|(_, c)| c).collect();
-        for (n, call) in self.calls.iter_mut().enumerate() {
-            call.key = CallKey(n as u32 + 1);
+        let numbered = calls.into_iter().enumerate().map(|(n, (at, mut call))| {
+            // Calls that retired have their numbers too, so that a key names the same call in every output.
+            let exchange = call.hops.first().and_then(|c| self.visit_of(*c)).map_or(0, |v| v.exchange);
+            let number = n as u64 + 1 + self.past.calls_before(at, exchange);
+            call.key = CallKey(u32::try_from(number).unwrap_or(u32::MAX));
+            call
+        });
+        self.calls = numbered.collect();
+        for (n, call) in self.calls.iter().enumerate() {
             for h in call.hops.iter().chain(&call.lines).chain(&call.client) {
                 self.call_of.insert(*h, n as u32);
             }

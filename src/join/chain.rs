@@ -7,7 +7,7 @@ use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::InputId;
 use crate::model::time::Time;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -50,13 +50,20 @@ struct Key {
 
 fn key(visit: &Visit) -> Key {
     let mut h = FxHasher::default();
-    visit.rpc.iter().for_each(|r| r.sha256.hash(&mut h));
+    visit.rpc.iter().for_each(|r| r.sha256().hash(&mut h));
     visit.last_event_id.hash(&mut h);
     Key { session: visit.session.clone(), method: visit.method.clone(), messages: h.finish() }
 }
 
-/// Joins visits of different hops; `order` lists them by time.
-pub fn chains(visits: &[Visit], hop_of: &[u32], groups: &Groups, order: &[u32]) -> Chains {
+/// How often an exchange of the one hop lay within one of the other, by hops (outer, inner).
+pub type Votes = FxHashMap<(u32, u32), i64>;
+
+/// Pairs of hops of which the first stands in front of the second.
+type Before = FxHashSet<(u32, u32)>;
+
+/// Joins visits of different hops; `order` lists them by time. `votes` are those of earlier visits, and take in
+/// those of these.
+pub fn chains(visits: &[Visit], hop_of: &[u32], groups: &Groups, order: &[u32], votes: &mut Votes) -> Chains {
     let hops = groups.servers.len();
     let mut keyed: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
     if hops > 1 {
@@ -69,19 +76,17 @@ pub fn chains(visits: &[Visit], hop_of: &[u32], groups: &Groups, order: &[u32]) 
             }
         }
     }
-    let hop = |v: u32| hop_of.get(v as usize).copied().unwrap_or(0) as usize;
-    let before = direction(visits, groups, &keyed, &hop, hops);
-    let depth = depths(&before);
-    let mut out = Chains {
-        all: vec![],
-        of: vec![u32::MAX; visits.len()],
-        joined: before
-            .iter()
-            .enumerate()
-            .map(|(a, row)| row.iter().any(|x| *x) || before.iter().any(|r| r.get(a) == Some(&true)))
-            .collect(),
-        depth,
-    };
+    let hop = |v: u32| hop_of.get(v as usize).copied().unwrap_or(0);
+    vote(visits, &keyed, &hop, votes);
+    let before = direction(groups, votes);
+    let depth = depths(&before, hops);
+    let mut joined = vec![false; hops];
+    for hop in before.iter().flat_map(|(a, b)| [*a, *b]) {
+        if let Some(slot) = joined.get_mut(hop as usize) {
+            *slot = true;
+        }
+    }
+    let mut out = Chains { all: vec![], of: vec![u32::MAX; visits.len()], joined, depth };
     for list in keyed.values() {
         if list.len() > 1 {
             join_list(visits, list, &hop, &before, &mut out);
@@ -94,7 +99,7 @@ pub fn chains(visits: &[Visit], hop_of: &[u32], groups: &Groups, order: &[u32]) 
     }
     let depth = std::mem::take(&mut out.depth);
     for chain in &mut out.all {
-        chain.sort_by_key(|v| (depth.get(hop(*v)).copied().unwrap_or(0), *v));
+        chain.sort_by_key(|v| (depth.get(hop(*v) as usize).copied().unwrap_or(0), *v));
     }
     out.depth = depth;
     out
@@ -111,16 +116,9 @@ fn set(out: &mut Chains, v: u32, chain: Option<u32>) {
     }
 }
 
-/// `before[a][b]`: hop a is in front of hop b, by majority over exchanges that only fit one way.
-fn direction(
-    visits: &[Visit],
-    groups: &Groups,
-    keyed: &FxHashMap<Key, Vec<u32>>,
-    hop: &impl Fn(u32) -> usize,
-    hops: usize,
-) -> Vec<Vec<bool>> {
-    let mut votes = vec![vec![0i64; hops]; hops];
-    for list in keyed.values() {
+/// Counts which hop's exchanges lie within which other's, over exchanges that only fit one way.
+fn vote(visits: &[Visit], keyed: &FxHashMap<Key, Vec<u32>>, hop: &impl Fn(u32) -> u32, votes: &mut Votes) {
+    for list in keyed.values().filter(|l| l.len() > 1) {
         // Keys that a hop has twice say nothing certain about order.
         let mut once: Vec<u32> = vec![];
         for &v in list {
@@ -135,46 +133,33 @@ fn direction(
                     && x.at.at <= y.at.at
                     && nested(x, y)
                     && agree(x, y)
-                    && let Some(vote) = votes.get_mut(hop(a)).and_then(|r| r.get_mut(hop(b)))
                 {
-                    *vote += 1;
+                    *votes.entry((hop(a), hop(b))).or_default() += 1;
                 }
             }
         }
     }
-    let mut before = vec![vec![false; hops]; hops];
-    for a in 0..hops {
-        for b in 0..hops {
-            let count = |x: usize, y: usize| votes.get(x).and_then(|r| r.get(y)).copied().unwrap_or(0);
-            let (Some(HopKey::Server(sa)), Some(HopKey::Server(sb))) = (groups.servers.get(a), groups.servers.get(b))
-            else {
-                continue;
-            };
-            if a != b
-                && sa != sb
-                && count(a, b) > count(b, a)
-                && let Some(cell) = before.get_mut(a).and_then(|r| r.get_mut(b))
-            {
-                *cell = true;
-            }
-        }
-    }
-    before
+}
+
+/// Which hop stands in front of which, by majority.
+fn direction(groups: &Groups, votes: &Votes) -> Before {
+    let address = |hop: u32| match groups.servers.get(hop as usize) {
+        Some(HopKey::Server(address)) => Some(address),
+        _ => None,
+    };
+    let wins = |(a, b): (u32, u32), n: i64| n > votes.get(&(b, a)).copied().unwrap_or(0);
+    let fits = |(a, b): (u32, u32)| address(a).zip(address(b)).is_some_and(|(x, y)| x != y);
+    votes.iter().filter(|(pair, n)| fits(**pair) && wins(**pair, **n)).map(|(pair, _)| *pair).collect()
 }
 
 /// How many hops stand before each; a cycle (which no proxy makes) ends the count.
-fn depths(before: &[Vec<bool>]) -> Vec<u32> {
-    let mut depth = vec![0u32; before.len()];
-    for _ in 0..before.len() {
-        for (a, row) in before.iter().enumerate() {
-            for (b, is) in row.iter().enumerate() {
-                let next = depth.get(a).copied().unwrap_or(0) + 1;
-                if *is
-                    && next <= before.len() as u32
-                    && let Some(d) = depth.get_mut(b)
-                {
-                    *d = (*d).max(next);
-                }
+fn depths(before: &Before, hops: usize) -> Vec<u32> {
+    let mut depth = vec![0u32; hops];
+    for _ in 0..before.len().min(hops) {
+        for (a, b) in before {
+            let next = depth.get(*a as usize).copied().unwrap_or(0) + 1;
+            if let Some(d) = depth.get_mut(*b as usize).filter(|_| next <= hops as u32) {
+                *d = (*d).max(next);
             }
         }
     }
@@ -200,10 +185,10 @@ fn agree(a: &Visit, b: &Visit) -> bool {
     a.session.is_some() || a.given.is_none() || b.given.is_none() || a.given == b.given
 }
 
-fn join_list(visits: &[Visit], list: &[u32], hop: &impl Fn(u32) -> usize, before: &[Vec<bool>], out: &mut Chains) {
-    let related = |a: usize, b: usize| before.get(a).and_then(|r| r.get(b)) == Some(&true);
+fn join_list(visits: &[Visit], list: &[u32], hop: &impl Fn(u32) -> u32, before: &Before, out: &mut Chains) {
+    let related = |a: u32, b: u32| before.contains(&(a, b));
     // Front to back: each inner visit goes to the outer one that fits best and has none yet.
-    let mut taken: FxHashMap<(u32, usize), ()> = FxHashMap::default();
+    let mut taken: FxHashMap<(u32, u32), ()> = FxHashMap::default();
     let mut chained: Vec<(u32, u32)> = vec![];
     for &inner in list {
         let Some(y) = visits.get(inner as usize) else { continue };
@@ -215,7 +200,7 @@ fn join_list(visits: &[Visit], list: &[u32], hop: &impl Fn(u32) -> usize, before
         });
         let same_reply = |o: &u32| {
             let x = visits.get(*o as usize).and_then(|x| x.replies.first());
-            matches!((x, y.replies.first()), (Some(a), Some(b)) if a.sha256 == b.sha256)
+            matches!((x, y.replies.first()), (Some(a), Some(b)) if a.sha256() == b.sha256())
         };
         let best = outer.take(OPEN).min_by_key(|o| (!same_reply(o), visits.get(*o as usize).map(|x| x.at.at)));
         if let Some(o) = best {

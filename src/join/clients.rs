@@ -3,7 +3,7 @@
 //! Session and id decide where both have them, then tool and arguments, the connection's port, and
 //! time; one to one. What a client claims and nobody saw is left over, for the rules to judge.
 
-use crate::mcp::visit::{Rpc, Visit};
+use crate::mcp::visit::{MessageHash, Rpc, Visit};
 use crate::model::record::ClientOutcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -180,7 +180,7 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<u32> 
             && mine.tool.is_none()
         {
             let body = None;
-            *mine = Rpc { sha256: [0; 32], body, ..theirs.clone() };
+            *mine = Rpc { hash: MessageHash::unknown(), body, ..theirs.clone() };
         }
     }
     unsure

@@ -80,7 +80,7 @@ fn alternate(a: &Chain, b: &Chain) -> bool {
 }
 
 /// The number of an id: integers, and the counter at the end of string ids (`"3f2a9c01-7"`, Java).
-fn number(id: &RpcId) -> Option<i64> {
+pub(super) fn number(id: &RpcId) -> Option<i64> {
     match id {
         RpcId::Int(n) => Some(*n),
         RpcId::Str(s) => {

@@ -39,6 +39,12 @@ pub enum HopKey {
 }
 
 impl Groups {
+    /// Numbers hops on from `servers`, which have the first numbers in their order.
+    pub fn from(servers: &[HopKey]) -> Groups {
+        let hops = servers.iter().enumerate().map(|(n, k)| (*k, u32::try_from(n).unwrap_or(u32::MAX))).collect();
+        Groups { hops, servers: servers.to_vec(), ..Groups::default() }
+    }
+
     /// The hop of a visit.
     pub fn hop(&mut self, visit: &Visit) -> u32 {
         let key = visit.server.map_or(HopKey::Log(visit.input), HopKey::Server);

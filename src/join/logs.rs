@@ -70,8 +70,8 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     let first_log = tracked.visits.len();
     let mut lines = lines(&access, &paths, &logs.events);
     tracked.visits.append(&mut lines);
-    let mut own = sightings::clients(&calls, tracked);
-    own.extend(sightings::messages_logged(&messages, tracked));
+    let mut own = sightings::clients(&calls);
+    own.extend(sightings::messages_logged(&messages));
     let first_client = tracked.visits.len() as u32;
     tracked.visits.extend(own);
     logs.clients = (first_client..tracked.visits.len() as u32).collect();

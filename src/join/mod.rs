@@ -19,6 +19,8 @@ pub mod groups;
 pub mod handlers;
 pub mod logs;
 mod near;
+pub mod past;
+pub mod retire;
 pub mod schema;
 pub mod sightings;
 pub mod told;

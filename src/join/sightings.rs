@@ -3,16 +3,16 @@
 
 use crate::mcp::content::{ArgumentValues, fingerprint};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
-use crate::mcp::tracker::{client_rpc, sha256};
-use crate::mcp::visit::{Reply, Rpc, RpcKind, Tool, Visit};
-use crate::mcp::{Tracked, scan};
+use crate::mcp::scan;
+use crate::mcp::tracker::client_rpc;
+use crate::mcp::visit::{MessageHash, Reply, Rpc, RpcKind, Tool, Visit};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::RpcId;
 use crate::model::place::{Place, Vantage};
 use crate::model::record::{AccessRecord, ClientCall, ClientOutcome, LoggedMessage, When};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Numbers visits of logs above every exchange of the wire.
 const LOG_EXCHANGES: u64 = 1 << 48;
@@ -31,7 +31,7 @@ fn unknown_request(method: Option<&str>) -> Rpc {
         id: None,
         method: method.map(Arc::from),
         tool: None,
-        sha256: [0; 32],
+        hash: MessageHash::unknown(),
         arguments: 0,
         values: ArgumentValues::default(),
         cancels: None,
@@ -128,11 +128,11 @@ fn answers(v: &mut Visit, body: &[u8], place: Place) {
         return;
     }
     let mark = v.head.unwrap_or(Mark { place, at: v.asked });
-    v.replies.push(reply(&m, mark, sha256(m.raw)));
+    v.replies.push(reply(&m, mark, MessageHash::default()));
     v.response_gap = false;
 }
 
-fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
+fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: MessageHash) -> Reply {
     let mut tool_error = false;
     if let Some(result) = m.result {
         scan::members(result, |k, v| {
@@ -149,9 +149,9 @@ fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: [u8; 32]) -> Reply {
         error_text: None,
         tool_error,
         interim: false,
-        sha256: hash,
+        hash,
         content: 0,
-        shape: None,
+        shape: OnceLock::new(),
         event_id: None,
         is_event: false,
         after_gap: false,
@@ -225,11 +225,11 @@ fn infer_given(visits: &mut [Visit]) {
 }
 
 /// Calls of clients' own records, as visits of the client's vantage.
-pub fn clients(calls: &[ClientCall], tracked: &mut Tracked) -> Vec<Visit> {
-    calls.iter().map(|c| client(c, tracked)).collect()
+pub fn clients(calls: &[ClientCall]) -> Vec<Visit> {
+    calls.iter().map(client).collect()
 }
 
-fn client(c: &ClientCall, tracked: &mut Tracked) -> Visit {
+fn client(c: &ClientCall) -> Visit {
     let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
     let mut v = blank(c.place, Vantage::Client, c.at.unwrap_or(none));
     v.method = Some(Arc::from("POST"));
@@ -253,13 +253,9 @@ fn client(c: &ClientCall, tracked: &mut Tracked) -> Visit {
         // As if it had come on the wire, so that the same signs are looked for in it.
         let id = c.id.clone().unwrap_or(RpcId::Null);
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
-        let hash = c.result_sha256.as_deref().and_then(unhex).unwrap_or([0; 32]);
+        let hash = MessageHash::known(c.result_sha256.as_deref().and_then(unhex).unwrap_or_default());
         if let Payload::One(m) = jsonrpc::parse(text.as_bytes()) {
-            let mut r = reply(&m, ended, hash);
-            if &*c.method == "tools/call" {
-                r.shape = Some(tracked.shapes.of(result.as_bytes()));
-            }
-            v.replies.push(r);
+            v.replies.push(reply(&m, ended, hash));
         }
         if &*c.method == "tools/list" {
             v.tools = tools(result.as_bytes());
@@ -297,7 +293,7 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 
 /// Requests and replies in a client's or bridge's log, as client visits: each request with the
 /// reply of its id that follows it.
-pub fn messages_logged(messages: &[LoggedMessage], tracked: &mut Tracked) -> Vec<Visit> {
+pub fn messages_logged(messages: &[LoggedMessage]) -> Vec<Visit> {
     let mut out: Vec<Visit> = vec![];
     let mut open: FxHashMap<(u32, RpcId), usize> = FxHashMap::default();
     for m in messages {
@@ -311,7 +307,7 @@ pub fn messages_logged(messages: &[LoggedMessage], tracked: &mut Tracked) -> Vec
                 v.session.clone_from(&m.session);
                 let mut rpc = client_rpc(&one);
                 if !m.exact {
-                    rpc.sha256 = [0; 32];
+                    rpc.hash = MessageHash::unknown();
                 }
                 v.rpc.push(rpc);
                 open.insert((m.place.input, id.clone()), out.len());
@@ -320,10 +316,7 @@ pub fn messages_logged(messages: &[LoggedMessage], tracked: &mut Tracked) -> Vec
             (false, Kind::Result | Kind::Error, Some(id)) if !m.elided => {
                 let Some(v) = open.remove(&(m.place.input, id.clone())).and_then(|i| out.get_mut(i)) else { continue };
                 let mark = Mark { place: m.place, at: when.at };
-                let mut r = reply(&one, mark, if m.exact { sha256(one.raw) } else { [0; 32] });
-                if let (Some(result), true) = (one.result, v.carries("tools/call")) {
-                    r.shape = Some(tracked.shapes.of(result));
-                }
+                let r = reply(&one, mark, if m.exact { MessageHash::default() } else { MessageHash::unknown() });
                 if let (Some(result), true) = (one.result, v.carries("tools/list")) {
                     v.tools = tools(result);
                 }

@@ -41,7 +41,7 @@ impl World {
         let (mut by_hash, mut by_value) = (FxHashMap::default(), FxHashMap::default());
         for joint in &self.calls {
             let Some(reply) = joint.hops.first().and_then(|c| self.content_reply(*c)) else { continue };
-            by_hash.entry(reply.sha256).or_insert(joint.key);
+            by_hash.entry(reply.sha256()).or_insert(joint.key);
             if let Some(value) = reply.body.as_deref().and_then(value_of) {
                 by_value.entry(value).or_insert_with(Vec::new).push(joint.key);
             }
@@ -62,14 +62,14 @@ impl World {
         let Some(mine) = self.recorded(c) else { return Told::Nothing };
         let seen = joint.hops.first().and_then(|h| self.content_reply(*h));
         let value = mine.body.as_deref().and_then(value_of);
-        let has_hash = mine.sha256 != [0; 32];
+        let has_hash = mine.sha256() != [0; 32];
         if let Some(seen) = seen {
             let same_value = seen.body.as_deref().and_then(value_of).is_some_and(|v| Some(v) == value);
-            if has_hash && seen.sha256 == mine.sha256 || same_value {
+            if has_hash && seen.sha256() == mine.sha256() || same_value {
                 return Told::Same;
             }
         }
-        if let Some(owner) = by_hash.get(&mine.sha256).filter(|k| has_hash && **k != joint.key) {
+        if let Some(owner) = by_hash.get(&mine.sha256()).filter(|k| has_hash && **k != joint.key) {
             return Told::Other { owner: *owner, exact: true };
         }
         // Equal values of several calls name none of them.

@@ -62,16 +62,36 @@ fn plain_run(text: &[u8]) -> Option<&[u8]> {
 
 /// Does `needle` stand in `body` as a word of its own (not inside a longer word or number)?
 pub fn occurs(body: &[u8], needle: &[u8]) -> bool {
-    let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    let (first, last) = (needle.first(), needle.last());
-    memmem::find_iter(body, needle).any(|i| {
-        let before = i.checked_sub(1).and_then(|j| body.get(j));
-        let after = body.get(i + needle.len());
-        // The letter of an escape such as `\n` is no part of the word.
-        let escaped = i.checked_sub(2).and_then(|j| body.get(j)) == Some(&b'\\');
-        let glued = word(first) && word(before) && !escaped || word(last) && word(after);
-        !glued
-    })
+    match needle.len().cmp(&body.len()) {
+        std::cmp::Ordering::Greater => false,
+        std::cmp::Ordering::Equal => needle == body,
+        std::cmp::Ordering::Less => Needle::new(needle).occurs(body),
+    }
+}
+
+/// A value that is looked for in several bodies.
+pub struct Needle<'a>(memmem::Finder<'a>);
+
+impl<'a> Needle<'a> {
+    /// Prepares to look for `value`.
+    pub fn new(value: &'a [u8]) -> Needle<'a> {
+        Needle(memmem::Finder::new(value))
+    }
+
+    /// Does it stand in `body` as a word of its own?
+    pub fn occurs(&self, body: &[u8]) -> bool {
+        let needle = self.0.needle();
+        let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
+        let (first, last) = (needle.first(), needle.last());
+        self.0.find_iter(body).any(|i| {
+            let before = i.checked_sub(1).and_then(|j| body.get(j));
+            let after = body.get(i + needle.len());
+            // The letter of an escape such as `\n` is no part of the word.
+            let escaped = i.checked_sub(2).and_then(|j| body.get(j)) == Some(&b'\\');
+            let glued = word(first) && word(before) && !escaped || word(last) && word(after);
+            !glued
+        })
+    }
 }
 
 /// A fingerprint of JSON text that does not depend on white space, the order of members, or how

@@ -7,6 +7,7 @@ pub mod content;
 pub mod jsonrpc;
 pub mod scan;
 pub mod shape;
+mod skip;
 pub mod tracker;
 pub mod visit;
 

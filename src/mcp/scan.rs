@@ -93,36 +93,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip_container(&mut self) -> Option<()> {
-        // One bit a level: set for an object, so that `{]` is not taken for balanced.
-        let mut kinds = [0u64; JSON_DEPTH.div_ceil(64)];
-        let mut depth = 0usize;
-        loop {
-            match self.peek()? {
-                b'"' => {
-                    self.skip_string()?;
-                    continue;
-                }
-                c @ (b'{' | b'[') => {
-                    let word = kinds.get_mut(depth / 64)?;
-                    let bit = 1u64 << (depth % 64);
-                    *word = if c == b'{' { *word | bit } else { *word & !bit };
-                    depth += 1;
-                }
-                c @ (b'}' | b']') => {
-                    depth -= 1;
-                    let is_object = kinds.get(depth / 64)? & (1u64 << (depth % 64)) != 0;
-                    if is_object != (c == b'}') {
-                        return None;
-                    }
-                    if depth == 0 {
-                        self.at += 1;
-                        return Some(());
-                    }
-                }
-                _ => {}
-            }
-            self.at += 1;
-        }
+        self.at += super::skip::container(self.text.get(self.at..)?)?;
+        Some(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shape of a result: which key paths it has and of which JSON types. Tools differ in shape
 //! even where nothing of the arguments is echoed.
 
-use super::scan;
+use super::scan::{self, Cursor};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 
@@ -28,7 +28,7 @@ impl Shapes {
     pub fn of(&mut self, result: &[u8]) -> ShapeId {
         let mut paths = std::mem::take(&mut self.scratch);
         paths.clear();
-        walk(result, 0, 0, &mut paths);
+        walk(&mut Cursor::new(result), 0, 0, &mut paths);
         paths.sort_unstable();
         paths.dedup();
         let id = match self.ids.get(paths.as_slice()) {
@@ -51,17 +51,18 @@ impl Shapes {
     }
 }
 
-fn walk(value: &[u8], path: u64, depth: usize, out: &mut Vec<u64>) {
+/// Goes over one value, its members in the same pass. None: it is no JSON.
+fn walk(c: &mut Cursor<'_>, path: u64, depth: usize, out: &mut Vec<u64>) -> Option<()> {
     if depth > DEPTH || out.len() >= PATHS * 8 {
-        return;
+        return c.value().map(drop);
     }
-    let kind = match value.first() {
-        Some(b'{') => 1u8,
-        Some(b'[') => 2,
-        Some(b'"') => 3,
-        Some(b't' | b'f') => 4,
+    let kind = match c.peek()? {
+        b'{' => 1u8,
+        b'[' => 2,
+        b'"' => 3,
+        b't' | b'f' => 4,
         // A null stands for a value of any type, so it tells nothing.
-        Some(b'n') | None => return,
+        b'n' => return word(c.value()?),
         _ => 5,
     };
     let here = step(path, &[kind]);
@@ -69,16 +70,62 @@ fn walk(value: &[u8], path: u64, depth: usize, out: &mut Vec<u64>) {
         out.push(here);
     }
     match kind {
-        1 => drop(scan::members(value, |k, v| walk(v, step(here, k), depth + 1, out))),
-        2 => drop(scan::elements(value, |v| walk(v, here, depth + 1, out))),
-        3 if value.len() > 3 && matches!(value.get(1), Some(b'{' | b'[')) => {
-            if let Some(text) = scan::text(value)
-                && serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok()
-            {
-                walk(text.as_bytes(), step(here, b"json"), depth + 1, out);
+        1 => members(c, |c, key| walk(c, step(here, key), depth + 1, out)),
+        2 => elements(c, |c| walk(c, here, depth + 1, out)),
+        3 => {
+            let value = c.value()?;
+            if matches!(value.get(1), Some(b'{' | b'[')) {
+                inside(value, here, depth, out);
             }
+            Some(())
         }
-        _ => {}
+        _ => word(c.value()?),
+    }
+}
+
+/// JSON inside a string counts as structure; text that only begins like it does not.
+fn inside(value: &[u8], here: u64, depth: usize, out: &mut Vec<u64>) {
+    let Some(text) = scan::text(value) else { return };
+    let before = out.len();
+    let mut c = Cursor::new(text.as_bytes());
+    if walk(&mut c, step(here, b"json"), depth + 1, out).is_none() || !c.at_end() {
+        out.truncate(before);
+    }
+}
+
+/// A number or a name that JSON knows.
+fn word(value: &[u8]) -> Option<()> {
+    let known = matches!(value, b"true" | b"false" | b"null");
+    (known || std::str::from_utf8(value).ok()?.parse::<f64>().is_ok()).then_some(())
+}
+
+fn members(c: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>, &[u8]) -> Option<()>) -> Option<()> {
+    c.eat(b'{').then_some(())?;
+    if c.eat(b'}') {
+        return Some(());
+    }
+    loop {
+        let key = c.string()?;
+        c.eat(b':').then_some(())?;
+        each(c, key)?;
+        if c.eat(b'}') {
+            return Some(());
+        }
+        c.eat(b',').then_some(())?;
+    }
+}
+
+fn elements(c: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>) -> Option<()>) -> Option<()> {
+    c.eat(b'[').then_some(())?;
+    if c.eat(b']') {
+        return Some(());
+    }
+    loop {
+        each(c)?;
+        if c.eat(b']') {
+            return Some(());
+        }
+        c.eat(b',').then_some(())?;
     }
 }
 

@@ -3,8 +3,7 @@
 use super::content::{ArgumentValues, fingerprint};
 use super::jsonrpc::{self, Kind, Payload};
 use super::scan;
-use super::shape::Shapes;
-use super::visit::{Heads, Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
+use super::visit::{Heads, MessageHash, Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
 use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
 use crate::model::id::SessionId;
 use crate::model::limits::BATCH;
@@ -13,7 +12,7 @@ use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::When;
 use rustc_hash::FxHashMap;
 use sha2::Digest;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Longest piece of foreign text that is kept for a report, bytes.
 const QUOTE_BYTES: usize = 200;
@@ -27,8 +26,6 @@ const FORWARDED: &[&str] =
 pub struct Tracked {
     /// One for each exchange, in order of being ended.
     pub visits: Vec<Visit>,
-    /// All shapes of results.
-    pub shapes: Shapes,
     /// What could not be read as JSON-RPC, by input.
     pub problems: FxHashMap<InputId, Problems>,
 }
@@ -38,11 +35,23 @@ pub struct Tracked {
 pub struct Tracker {
     /// Keep all header fields of every exchange.
     pub keep_heads: bool,
+    ended_bytes: usize,
     open: FxHashMap<ExchangeId, Visit>,
     tracked: Tracked,
 }
 
 impl Tracker {
+    /// How many exchanges have ended and were not taken, and how many bytes their messages have.
+    pub fn ended(&self) -> (usize, usize) {
+        (self.tracked.visits.len(), self.ended_bytes)
+    }
+
+    /// Takes the exchanges that have ended, and copies of those that have not.
+    pub fn take_ended(&mut self) -> (Vec<Visit>, Vec<Visit>) {
+        self.ended_bytes = 0;
+        (std::mem::take(&mut self.tracked.visits), self.open.values().cloned().collect())
+    }
+
     /// All visits, once every source has ended its exchanges.
     pub fn finish(mut self) -> Tracked {
         let mut rest: Vec<Visit> = self.open.into_values().collect();
@@ -154,11 +163,6 @@ impl Tracker {
             }
             Kind::Result | Kind::Error => {
                 let mut reply = server_reply(exchange, m, one);
-                let wants_shape =
-                    self.open.get(&exchange.id).is_none_or(|v| v.rpc.is_empty() || v.carries("tools/call"));
-                if let (Some(result), true) = (one.result, wants_shape) {
-                    reply.shape = Some(self.tracked.shapes.of(result));
-                }
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake_reply(visit, one);
                 reply.after_gap = visit.response_gap;
@@ -198,6 +202,7 @@ impl ExchangeSink for Tracker {
                         response: exchange.response.as_ref().map(|r| r.headers.clone()).unwrap_or_default(),
                     }));
                 }
+                self.ended_bytes += visit.body_bytes();
                 self.tracked.visits.push(visit);
             }
         }
@@ -346,7 +351,7 @@ pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
         } else {
             None
         },
-        sha256: sha256(m.raw),
+        hash: MessageHash::default(),
         arguments: arguments.map_or(0, fingerprint),
         values: if is_tool_call {
             arguments.map(ArgumentValues::of).unwrap_or_default()
@@ -389,9 +394,9 @@ fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>
         error_text: one.error.and_then(|e| scan::member(e, "message")).and_then(scan::text).map(|t| quote(&t)),
         tool_error,
         interim,
-        sha256: sha256(one.raw),
+        hash: MessageHash::default(),
         content: content_hash(one),
-        shape: None,
+        shape: OnceLock::new(),
         event_id: m.event_id.map(Arc::from),
         is_event: m.is_event,
         after_gap: false,

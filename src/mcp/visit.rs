@@ -7,11 +7,33 @@ use crate::model::id::{RpcId, SessionId};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::record::When;
 use crate::model::time::Time;
+use sha2::Digest;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// SHA-256 of a message's exact bytes.
+/// SHA-256 of a message's exact bytes; all zeros where they are not known.
 pub type Sha256 = [u8; 32];
+
+/// The hash of a message, worked out when it is first asked for: most messages are never cited, and
+/// hashing them all costs more than reading them.
+#[derive(Clone, Debug, Default)]
+pub struct MessageHash(OnceLock<Sha256>);
+
+impl MessageHash {
+    /// A hash that an input states.
+    pub fn known(hash: Sha256) -> MessageHash {
+        MessageHash(OnceLock::from(hash))
+    }
+
+    /// None can be known: the input does not hold the exact bytes.
+    pub fn unknown() -> MessageHash {
+        MessageHash::known([0; 32])
+    }
+
+    fn of(&self, body: Option<&[u8]>) -> Sha256 {
+        *self.0.get_or_init(|| body.map_or([0; 32], |b| sha2::Sha256::digest(b).into()))
+    }
+}
 
 /// What a client message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,8 +57,8 @@ pub struct Rpc {
     pub method: Option<Arc<str>>,
     /// `params.name` of `tools/call`.
     pub tool: Option<Arc<str>>,
-    /// Hash of its exact bytes.
-    pub sha256: Sha256,
+    /// Hash of its exact bytes, see [`Rpc::sha256`].
+    pub hash: MessageHash,
     /// Order-free fingerprint of `params.arguments` (of `params` for other methods); 0: none.
     pub arguments: u64,
     /// Argument values that a reply may echo.
@@ -68,12 +90,12 @@ pub struct Reply {
     pub tool_error: bool,
     /// A result that is a task, input_required, or otherwise not yet the tool's content.
     pub interim: bool,
-    /// Hash of its exact bytes.
-    pub sha256: Sha256,
+    /// Hash of its exact bytes, see [`Reply::sha256`].
+    pub hash: MessageHash,
     /// Hash of the bytes of `result` or `error` alone, which survives a changed id.
     pub content: u64,
-    /// Shape of a result.
-    pub shape: Option<ShapeId>,
+    /// Shape of a result, once it was asked for.
+    pub shape: OnceLock<Option<ShapeId>>,
     /// The SSE event id it came with, where there was one.
     pub event_id: Option<Arc<str>>,
     /// It came on an event stream.
@@ -229,6 +251,20 @@ pub struct Tool {
     pub output_schema: Option<Arc<str>>,
 }
 
+impl Rpc {
+    /// SHA-256 of its exact bytes.
+    pub fn sha256(&self) -> Sha256 {
+        self.hash.of(self.body.as_deref())
+    }
+}
+
+impl Reply {
+    /// SHA-256 of its exact bytes.
+    pub fn sha256(&self) -> Sha256 {
+        self.hash.of(self.body.as_deref())
+    }
+}
+
 impl Visit {
     /// A visit about which no more is known than where it stands and when; everything else is
     /// "not seen", and no bytes are missing.
@@ -328,6 +364,17 @@ impl Visit {
             .chain([self.asked])
             .max()
             .unwrap_or(self.asked)
+    }
+    /// Bytes of the messages that are kept with it.
+    pub fn body_bytes(&self) -> usize {
+        let length = |b: &Option<Arc<[u8]>>| b.as_ref().map_or(0, |b| b.len());
+        let sent: usize = self.rpc.iter().map(|r| length(&r.body)).sum();
+        sent + self.replies.iter().map(|r| length(&r.body)).sum::<usize>()
+    }
+    /// Host and path of the endpoint that was asked.
+    pub fn endpoint(&self) -> Option<Arc<str>> {
+        let host = self.host.as_deref().map(str::to_owned).or_else(|| self.server.map(|s| s.to_string()));
+        host.map(|h| Arc::from(format!("{h}{}", self.path().unwrap_or(""))))
     }
     /// The path of the request target, without query.
     pub fn path(&self) -> Option<&str> {

@@ -34,6 +34,14 @@ pub const LINE_BYTES: usize = 16 << 20;
 pub const PIPELINED: usize = 4096;
 /// Elements of one JSON-RPC batch.
 pub const BATCH: usize = 65_536;
+/// Exchanges of a capture that are joined at a time.
+pub const PART_VISITS: usize = 4096;
+/// Bytes of messages that are joined at a time.
+pub const PART_BYTES: usize = 8 << 20;
+/// Exchanges of a capture kept to the end because a rule may need them.
+pub const KEPT_VISITS: usize = 1 << 18;
+/// Replies kept as samples of what tools say, bytes in all.
+pub const SAMPLE_BYTES: usize = 16 << 20;
 /// Distinctive argument values kept of one call.
 pub const ARGUMENT_VALUES: usize = 64;
 /// Calls of one client's log whose end has not been read yet.
@@ -147,6 +155,10 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("tls-early-bytes", TLS_EARLY_BYTES, "TLS early data held until it is accepted"),
     ("tls-secrets", TLS_SECRETS, "secrets taken from key logs"),
     ("tls-resumable", TLS_RESUMABLE, "TLS sessions remembered in case they are resumed"),
+    ("part-visits", PART_VISITS, "exchanges of a capture joined at a time"),
+    ("part-bytes", PART_BYTES, "bytes of messages joined at a time"),
+    ("kept-visits", KEPT_VISITS, "exchanges kept to the end of a capture because they are not clean"),
+    ("sample-bytes", SAMPLE_BYTES, "replies kept to learn what is usual in a tool's results"),
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),
     ("open-client-calls", OPEN_CLIENT_CALLS, "calls of one client's log whose end was not read yet"),
     ("recorded-bytes", RECORDED_BYTES, "bodies of one HAR or flow file held at once"),

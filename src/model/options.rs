@@ -40,6 +40,10 @@ pub struct AnalyzeOptions {
     pub bodies: bool,
     /// Fill `Report::exchanges`.
     pub exchanges: bool,
+    /// Hold only the calls that findings and windows cite; the counts are of all.
+    pub cited_calls_only: bool,
+    /// Where captures are joined in parts: exchanges of a part. 0: as `model/limits.rs` says.
+    pub part_visits: usize,
     /// Fill `Sighting::detail` (headers, messages and log lines).
     pub details: bool,
     /// `--memory SIZE`, bytes; none: the built-in caps.

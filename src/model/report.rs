@@ -105,6 +105,9 @@ pub struct Summary {
     pub findings: u64,
     /// Findings left out because `--baseline` lists them.
     pub known: u64,
+    /// Calls whose end is not in the inputs.
+    #[serde(skip)]
+    pub unobserved: u64,
     /// TLS connections met.
     pub tls_connections: u64,
     /// Of these, decrypted.

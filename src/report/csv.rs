@@ -11,6 +11,12 @@ use std::io::{self, Write};
 pub static RENDERER: Renderer = Renderer {
     name: "csv",
     doc: "One table (--table) with a header line, RFC 4180; text that a spreadsheet would run as a formula is prefixed with '.",
+    calls: |options| match options.calls {
+        // The table of exchanges lists what the calls were made of.
+        None if options.table.is_none_or(|t| t.name != EXCHANGES.name) => Calls::Cited,
+        None => Calls::All,
+        Some(calls) => calls,
+    },
     report: Some(|view, options, out| table(options.table.unwrap_or(&FINDINGS), view, options, out)),
     timeline: Some(|view, options, out| table(options.table.unwrap_or(&EXCHANGES), view, options, out)),
 };

@@ -2,7 +2,7 @@
 //! wanted. What is left is a whole report: its counts fit its lists, and every key names a call.
 
 use super::cited;
-use crate::model::report::{Call, CallKey, Confidence, Finding, Report, Window};
+use crate::model::report::{Call, CallKey, Confidence, Finding, Outcome, Report, Window};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Filter {
     }
 
     /// Does it concern calls, sessions and exchanges, not findings alone?
-    fn narrows(&self) -> bool {
+    pub fn narrows(&self) -> bool {
         self.since.is_some() || self.until.is_some() || !self.sessions.is_empty() || !self.tools.is_empty()
     }
 
@@ -87,6 +87,7 @@ impl Filter {
         let is_tool_call = |c: &&Call| c.method.as_deref() == Some("tools/call");
         report.summary.sessions = report.sessions.len() as u64;
         report.summary.calls = report.calls.len() as u64;
+        report.summary.unobserved = report.calls.iter().filter(|c| c.outcome == Outcome::Unobserved).count() as u64;
         report.summary.tool_calls = report.calls.iter().filter(is_tool_call).count() as u64;
     }
 

@@ -5,7 +5,7 @@ use super::table::{counted, grouped};
 use super::tables::{confidence_name, severity_name};
 use super::view::View;
 use crate::model::problem::ProblemKind;
-use crate::model::report::{Finding, InputInfo, Outcome, Report, Severity};
+use crate::model::report::{Finding, InputInfo, Report, Severity};
 
 /// How much could be read: `12 calls in 1 session; 0 of 3 TLS connections readable: no keys`.
 pub fn coverage_line(report: &Report) -> String {
@@ -67,12 +67,11 @@ pub fn problem_lines(view: &View<'_>) -> Vec<String> {
 pub fn verdict(report: &Report) -> String {
     let s = &report.summary;
     let calls = format!("{} over {}", counted(s.calls, "call"), counted(s.sessions, "session"));
-    let open = report.calls.iter().filter(|c| c.outcome == Outcome::Unobserved).count() as u64;
     let known = match s.known {
         0 => String::new(),
         n => format!(" {} left out as already known.", counted(n, "finding")),
     };
-    let unseen = match open {
+    let unseen = match s.unobserved {
         0 => String::new(),
         1 => " The end of 1 call is not in the inputs: nothing is claimed about it.".to_string(),
         n => format!(" The ends of {} are not in the inputs: nothing is claimed about them.", counted(n, "call")),
@@ -111,11 +110,10 @@ pub fn standing(f: &Finding) -> String {
 /// that could be read and calls whose end the inputs show. Nothing to follow is 0.
 pub fn coverage_percent(report: &Report) -> f64 {
     let s = &report.summary;
-    if report.calls.is_empty() {
+    if s.calls == 0 {
         return 0.0;
     }
-    let seen = report.calls.iter().filter(|c| c.outcome != Outcome::Unobserved).count();
-    let calls = seen as f64 * 100.0 / report.calls.len() as f64;
+    let calls = s.calls.saturating_sub(s.unobserved) as f64 * 100.0 / s.calls as f64;
     match s.tls_connections.max(without_keys(report)) {
         0 => calls,
         n => calls.min(s.tls_readable as f64 * 100.0 / n as f64),

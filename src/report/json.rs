@@ -12,6 +12,7 @@ use std::io::{self, Write};
 pub static RENDERER: Renderer = Renderer {
     name: "json",
     doc: "One object, schema crosswire.report/1 (timeline: crosswire.timeline/1); all calls unless --calls says otherwise.",
+    calls: |_| Calls::All,
     report: Some(|view, options, out| document(view, "crosswire.report/1", None, options, out)),
     timeline: Some(|view, options, out| {
         document(view, "crosswire.timeline/1", Some(&view.report.exchanges), options, out)

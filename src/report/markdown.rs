@@ -16,6 +16,7 @@ use std::io::{self, Write};
 pub static RENDERER: Renderer = Renderer {
     name: "markdown",
     doc: "GitHub-flavoured Markdown for a bug tracker: tables, and a collapsed part per finding.",
+    calls: |_| Calls::All,
     report: Some(report),
     timeline: Some(timeline),
 };

@@ -85,6 +85,8 @@ pub struct Renderer {
     pub name: &'static str,
     /// What it is for.
     pub doc: &'static str,
+    /// Which calls its reports list or draw.
+    pub calls: fn(&RenderOptions) -> Calls,
     /// Writes a report; none: the format has no reports.
     pub report: Option<Render>,
     /// Writes a timeline; none: the format has no timelines.

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 pub static RENDERER: Renderer = Renderer {
     name: "ndjson",
     doc: "One object a line with a \"type\": input, session, call, window, finding (timeline: exchange too), summary last.",
+    calls: |options| options.calls.unwrap_or(Calls::Cited),
     report: Some(|view, options, out| lines(view, false, options, out)),
     timeline: Some(|view, options, out| lines(view, true, options, out)),
 };

@@ -1,7 +1,7 @@
 //! `timeline --format svg`: the ladders as one picture.
 
 use super::view::View;
-use super::{RenderOptions, Renderer, ladder};
+use super::{Calls, RenderOptions, Renderer, ladder};
 use std::io::{self, Write};
 
 /// Messages a ladder of a picture shows; viewers get slow with more.
@@ -11,6 +11,7 @@ const MESSAGES: usize = 2000;
 pub static RENDERER: Renderer = Renderer {
     name: "svg",
     doc: "Timelines as a picture (only for timeline); long ones are cut, see --since, --until, --session and --around.",
+    calls: |_| Calls::All,
     report: None,
     timeline: Some(timeline),
 };

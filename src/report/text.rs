@@ -14,6 +14,7 @@ use std::io::{self, Write};
 pub static RENDERER: Renderer = Renderer {
     name: "text",
     doc: "Tables for a terminal or an issue; the first line says how much could be read.",
+    calls: |options| options.calls.unwrap_or(if options.verbose { Calls::All } else { Calls::None }),
     report: Some(report),
     timeline: Some(timeline),
 };

@@ -4,18 +4,23 @@
 //! echoed, the tool's output schema, the shape learnt from the tool's uncontested replies. A reply
 //! counts as foreign only if a sign speaks for another call *and* one speaks against its own.
 
+mod known;
 mod learn;
 mod verdict;
+mod words;
 
 use super::answers::{Answers, HopCall, HopCallId, ReplyRef, rpc};
 use super::groups::{GroupId, Groups};
-use super::schema::{Mismatch, Schemas};
+use super::schema::Mismatch;
+use crate::mcp::content::ArgumentValues;
 use crate::mcp::content::occurs;
-use crate::mcp::shape::{Plain, Shapes};
+use crate::mcp::shape::ShapeId;
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::model::time::Time;
-use learn::Habit;
+pub use known::Known;
+use known::ToolKey;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 pub use verdict::{Sign, Verdict};
 use verdict::{by_echo, confidence};
@@ -29,6 +34,8 @@ pub struct Contents {
     pub mismatch: FxHashMap<HopCallId, Mismatch>,
     /// Calls whose own reply is confirmed by content.
     pub confirmed: rustc_hash::FxHashSet<HopCallId>,
+    /// Calls of which content does not yet say whose reply they got.
+    pub unsettled: rustc_hash::FxHashSet<HopCallId>,
     /// Replies that hold something of another call's and are no finding.
     pub near: Vec<Near>,
 }
@@ -39,17 +46,17 @@ pub type Near = (HopCallId, Option<HopCallId>, &'static str);
 /// Near-findings kept for `-v`.
 const NEAR: usize = 200;
 
-type ToolKey = (u32, Arc<str>);
+/// A reply that is kept to see what is common in a tool's replies, and what its call asked for.
+struct Sample {
+    body: Arc<[u8]>,
+    values: ArgumentValues,
+}
 
 struct Judge<'a> {
     visits: &'a [Visit],
     answers: &'a Answers,
     groups: &'a Groups,
-    shapes: &'a Shapes,
-    schemas: Schemas,
-    habits: FxHashMap<ToolKey, Habit>,
-    tool_lists: FxHashMap<u32, Vec<Arc<[u8]>>>,
-    plain: Plain,
+    known: &'a mut Known,
     near: Vec<Near>,
 }
 
@@ -58,26 +65,23 @@ const NEIGHBOURS: usize = 256;
 /// How long a call whose caller has gone can still produce a reply that lands elsewhere, ns.
 const GONE_NS: i64 = 600 * 1_000_000_000;
 
-/// Judges the replies of all calls.
-pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &Shapes) -> Contents {
-    let mut judge = Judge {
-        visits,
-        answers,
-        groups,
-        shapes,
-        schemas: Schemas::default(),
-        habits: FxHashMap::default(),
-        tool_lists: FxHashMap::default(),
-        plain: Plain::default(),
-        near: vec![],
-    };
-    judge.learn();
+/// Judges the replies of all calls by what is known and what the visits of `new` teach.
+pub fn contents(
+    visits: &[Visit],
+    answers: &Answers,
+    groups: &Groups,
+    known: &mut Known,
+    new: Range<usize>,
+) -> Contents {
+    let mut judge = Judge { visits, answers, groups, known, near: vec![] };
+    judge.learn(new);
     let mut out = Contents::default();
     let mut suspects = vec![];
     for group in 0..answers.by_group.len() {
         judge.group(group as GroupId, &mut out, &mut suspects);
     }
     judge.other_groups(&suspects, &mut out);
+    out.unsettled.extend(suspects.iter().map(|(c, _)| *c));
     let owned = |c: &HopCallId| out.foreign.contains_key(c);
     let odd = suspects.iter().map(|(c, _)| *c).filter(|c| !owned(c) && !out.mismatch.contains_key(c));
     let why = "its reply does not look like its tool's other results, and no call in flight can be its owner";
@@ -87,23 +91,23 @@ pub fn contents(visits: &[Visit], answers: &Answers, groups: &Groups, shapes: &S
     out
 }
 
-impl Judge<'_> {
-    fn call(&self, c: HopCallId) -> Option<(&HopCall, &Rpc)> {
+impl<'a> Judge<'a> {
+    fn call(&self, c: HopCallId) -> Option<(&'a HopCall, &'a Rpc)> {
         let call = self.answers.calls.get(c as usize)?;
         Some((call, rpc(self.visits, call)?))
     }
 
-    fn reply(&self, r: ReplyRef) -> Option<&Reply> {
+    fn reply(&self, r: ReplyRef) -> Option<&'a Reply> {
         self.visits.get(r.visit as usize)?.replies.get(r.reply as usize)
     }
 
     /// The reply that a call took for its own, if it is a result with content to judge.
-    fn result(&self, call: &HopCall) -> Option<(&Reply, &[u8])> {
+    fn result(&self, call: &HopCall) -> Option<(&'a Reply, &'a Arc<[u8]>)> {
         let reply = self.reply(call.answer?.at)?;
         if reply.error.is_some() || reply.interim || reply.after_gap {
             return None;
         }
-        Some((reply, reply.body.as_deref()?))
+        Some((reply, reply.body.as_ref()?))
     }
 
     fn tool_key(&self, call: &HopCall, rpc: &Rpc) -> Option<ToolKey> {
@@ -135,13 +139,15 @@ impl Judge<'_> {
                 }
                 Judged::Own => drop(out.confirmed.insert(c)),
                 Judged::Suspect(against) => suspects.push((c, against)),
-                Judged::Unclear => {}
+                // Once the tool's habit is known there is nothing more to learn about it.
+                Judged::Unclear if self.is_known(call, rpc) => {}
+                Judged::Unclear => drop(out.unsettled.insert(c)),
             }
         }
     }
 
     fn own_schema(&mut self, c: HopCallId, out: &mut Contents) {
-        if self.schemas.is_empty() {
+        if self.known.schemas.is_empty() {
             return;
         }
         let Some((call, rpc)) = self.call(c) else { return };
@@ -150,7 +156,7 @@ impl Judge<'_> {
             return;
         }
         let (hop, at, body) = (call.hop, call.asked, body.to_vec());
-        if let Some(Err(m)) = self.schemas.check(hop, &tool, at, &body) {
+        if let Some(Err(m)) = self.known.schemas.check(hop, &tool, at, &body) {
             out.mismatch.insert(c, m);
         }
     }
@@ -203,7 +209,8 @@ impl Judge<'_> {
         if own.values.0.iter().any(|v| occurs(body, v) && distinct(v) && !self.is_common(call, own, v)) {
             return Judged::Own;
         }
-        let own_shape = self.fits(call, own, reply);
+        let shape = self.known.shape_of(reply);
+        let own_shape = self.fits(call, own, shape);
         let mut against = vec![];
         if self.lacks_echo(call, own, reply, body) {
             against.push(Sign::LacksOwnEcho);
@@ -229,29 +236,34 @@ impl Judge<'_> {
             None if !against.is_empty() => Judged::Suspect(against),
             None if own_shape == Some(true) && against.is_empty() && !near.is_empty() => {
                 let others =
-                    near.iter().any(|n| self.call(*n).is_some_and(|(o, r)| self.fits(o, r, reply) != Some(false)));
+                    near.iter().any(|n| self.call(*n).is_some_and(|(o, r)| self.fits(o, r, shape) != Some(false)));
                 if others { Judged::Unclear } else { Judged::Own }
             }
             None => Judged::Unclear,
         }
     }
 
-    /// Does the reply look like those of the call's tool?
-    fn fits(&self, call: &HopCall, rpc: &Rpc, reply: &Reply) -> Option<bool> {
-        let habit = self.habits.get(&self.tool_key(call, rpc)?)?;
-        habit.learnt.fits(self.shapes.paths(reply.shape?))
+    fn is_known(&self, call: &HopCall, own: &Rpc) -> bool {
+        let habit = self.tool_key(call, own).and_then(|k| self.known.habits.get(&k));
+        habit.is_some_and(|h| h.learnt.is_known())
+    }
+
+    /// Does a reply of this shape look like those of the call's tool?
+    fn fits(&self, call: &HopCall, rpc: &Rpc, shape: Option<ShapeId>) -> Option<bool> {
+        let habit = self.known.habits.get(&self.tool_key(call, rpc)?)?;
+        habit.learnt.fits(self.known.shapes.paths(shape?))
     }
 
     /// Does the reply's shape tell its call's tool from another? Plain text has the shape of every tool's
     /// plain text, and what only lacks usual members may be an empty result.
-    fn tells_tools_apart(&self, call: &HopCall, own: &Rpc, reply: &Reply) -> bool {
-        let habit = self.tool_key(call, own).and_then(|k| self.habits.get(&k));
-        let (Some(habit), Some(paths)) = (habit, reply.shape.map(|s| self.shapes.paths(s))) else { return false };
-        !self.plain.is_at_most(paths) && habit.learnt.lacks_path_of(paths)
+    fn tells_tools_apart(&self, call: &HopCall, own: &Rpc, shape: Option<ShapeId>) -> bool {
+        let habit = self.tool_key(call, own).and_then(|k| self.known.habits.get(&k));
+        let (Some(habit), Some(paths)) = (habit, shape.map(|s| self.known.shapes.paths(s))) else { return false };
+        !self.known.plain.is_at_most(paths) && habit.learnt.lacks_path_of(paths)
     }
 
     fn lacks_echo(&self, call: &HopCall, own: &Rpc, reply: &Reply, body: &[u8]) -> bool {
-        let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
+        let Some(habit) = self.tool_key(call, own).and_then(|k| self.known.habits.get(&k)) else { return false };
         // This reply itself is no part of the habit.
         let (could, echoed) = (habit.could_echo.saturating_sub(u32::from(call.answer.is_some())), habit.echoed);
         let usual = could >= 3 && echoed * 10 >= could * 9;
@@ -260,7 +272,7 @@ impl Judge<'_> {
 
     /// Is it known of the call's tool that most of its results hold nothing of the arguments?
     fn seldom_echoes(&self, call: &HopCall, own: &Rpc) -> bool {
-        let habit = self.tool_key(call, own).and_then(|k| self.habits.get(&k));
+        let habit = self.tool_key(call, own).and_then(|k| self.known.habits.get(&k));
         habit.is_some_and(|h| h.could_echo >= 3 && h.echoed * 2 < h.could_echo)
     }
 
@@ -275,11 +287,12 @@ impl Judge<'_> {
         if self.lacks_echo(candidate, theirs, reply, body) {
             return None;
         }
+        let shape = self.known.shape_of(reply);
         let tools_differ = own.tool != theirs.tool;
         // Whatever text they share: it looks like its own tool's results and not like the other's.
         if tools_differ
-            && self.fits(call, own, reply) == Some(true)
-            && self.fits(candidate, theirs, reply) == Some(false)
+            && self.fits(call, own, shape) == Some(true)
+            && self.fits(candidate, theirs, shape) == Some(false)
         {
             return None;
         }
@@ -290,16 +303,16 @@ impl Judge<'_> {
         }
         let same_id = matches!((&own.id, &theirs.id), (Some(a), Some(b)) if a.loose() == b.loose());
         let collision = same_id && self.groups.is_session(call.group) && candidate.answer.is_none();
-        let fits_other = self.fits(candidate, theirs, reply);
-        let telling = collision || self.tells_tools_apart(call, own, reply);
+        let fits_other = self.fits(candidate, theirs, shape);
+        let telling = collision || self.tells_tools_apart(call, own, shape);
         if tools_differ && telling && against.contains(&Sign::NotOwnShape) && fits_other == Some(true) {
             signs.push(Sign::ShapeOfOther);
         }
         let against_schema = against.iter().any(|s| matches!(s, Sign::NotOwnSchema(_)));
         if let (true, true, Some(a), Some(b)) = (tools_differ, against_schema, &own.tool, &theirs.tool)
-            && self.schemas.differ(call.hop, a, b, call.asked)
-            && !self.schemas.takes_anything(candidate.hop, b, candidate.asked)
-            && self.schemas.check(candidate.hop, b, candidate.asked, body) == Some(Ok(()))
+            && self.known.schemas.differ(call.hop, a, b, call.asked)
+            && !self.known.schemas.takes_anything(candidate.hop, b, candidate.asked)
+            && self.known.schemas.check(candidate.hop, b, candidate.asked, body) == Some(Ok(()))
         {
             signs.push(Sign::SchemaOfOther);
         }
@@ -352,17 +365,15 @@ impl Judge<'_> {
 
     /// Does the value stand in tool lists, or in many replies of the tool?
     fn is_common(&self, call: &HopCall, own: &Rpc, value: &[u8]) -> bool {
-        if self.tool_lists.get(&call.hop).is_some_and(|l| l.iter().any(|b| occurs(b, value))) {
+        if self.known.tool_lists.get(&call.hop).is_some_and(|l| l.having(value).next().is_some()) {
             return true;
         }
-        let Some(habit) = self.tool_key(call, own).and_then(|k| self.habits.get(&k)) else { return false };
+        let Some(habit) = self.tool_key(call, own).and_then(|k| self.known.habits.get(&k)) else { return false };
         // A reply whose own call asked for the value holds it for that reason.
-        let hits = habit.sample.iter().filter_map(|c| self.call(*c)).filter(|(c, r)| {
-            c.answer != call.answer
-                && !r.values.overlaps(value)
-                && self.result(c).is_some_and(|(_, body)| occurs(body, value))
-        });
-        let hits = hits.count();
+        let own = call.answer.and_then(|a| self.reply(a.at)).and_then(|r| r.body.as_ref());
+        let is_own = |s: &Sample| own.is_some_and(|b| Arc::ptr_eq(b, &s.body));
+        let sample = habit.words.having(value).filter_map(|n| habit.sample.get(n));
+        let hits = sample.filter(|s| !is_own(s) && !s.values.overlaps(value)).count();
         hits > 0 && hits * 100 >= habit.sample.len()
     }
 

@@ -30,6 +30,7 @@ const MESSAGES: usize = 2000;
 pub static RENDERER: Renderer = Renderer {
     name: "html",
     doc: "One self-contained page: no network, no scripts needed, light and dark, fit to print.",
+    calls: |_| Calls::All,
     report: Some(report),
     timeline: Some(timeline),
 };

@@ -32,13 +32,15 @@ What to do: give each conversation its own session, or make ids unique over all 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let mut said = rustc_hash::FxHashSet::default();
     for (group, list) in world.answers.by_group.iter().enumerate() {
-        let Some((_, GroupKey::Session(session))) = world.groups.all.get(group) else { continue };
+        let Some((_, key)) = world.groups.all.get(group) else { continue };
+        let GroupKey::Session(session) = key else { continue };
         // Ids that a log line has from elsewhere by time alone may be another line's.
         let shows_ids = |c: &u32| {
             world.visit_of(*c).is_some_and(|v| v.place.is_frame || v.vantage == Vantage::Client || !v.response_gap)
         };
-        let ids = list.iter().filter(|c| shows_ids(c)).filter_map(|c| world.rpc_of(*c)?.id.as_ref());
-        let found = conversations(ids);
+        let seen = list.iter().filter(|c| shows_ids(c));
+        let ids = seen.filter_map(|c| Some((world.hop_call(*c)?.asked, world.rpc_of(*c)?.id.as_ref()?)));
+        let found = conversations(world.past.ids(key, ids));
         let (Some(count), true) = (found.count, found.interleaved) else { continue };
         if !said.insert(session.clone()) {
             continue;

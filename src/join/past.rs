@@ -1,0 +1,217 @@
+//! What is left of calls that are over and clean, so that memory follows what is open.
+//!
+//! A long capture is joined in parts. Behind each part the exchanges that no rule can still need are
+//! [retired](super::retire): they leave their counts, and their session's first and last exchanges stay, without
+//! their bodies. Everything else waits for the end, where the rules see it together.
+
+use super::chain::Votes;
+use super::content::Known;
+use super::groups::{GroupKey, HopKey};
+use crate::mcp::{Rpc, Visit};
+use crate::model::id::RpcId;
+use crate::model::time::Time;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Exchanges of a session that stay because they are its last ones.
+const LAST: usize = 3;
+/// Ids of a session that are looked at to tell numberings apart.
+pub const NUMBERED: usize = 1024;
+/// Addresses of a session that are listed.
+pub const PEERS: usize = 32;
+/// Refused requests that are remembered to know them again; with more, every one is taken for one.
+const REFUSED_ASKS: usize = 1 << 16;
+/// Refusals closer together than this are one moment, ns.
+const MOMENT_NS: i64 = 10_000_000_000;
+
+/// What earlier parts left.
+#[derive(Default)]
+pub struct Past {
+    /// What is usual for the tools.
+    pub known: Known,
+    /// Hops in the order of their numbers.
+    pub servers: Vec<HopKey>,
+    /// Which hop is in front of which.
+    pub(super) votes: Votes,
+    /// What retired, by session.
+    pub sessions: FxHashMap<GroupKey, SessionPast>,
+    /// Exchanges that retired.
+    pub exchanges: u64,
+    /// Calls that retired.
+    pub calls: u64,
+    /// Of these, `tools/call`.
+    pub tool_calls: u64,
+    /// Exchanges dropped though a rule might have needed them, because there were too many.
+    pub dropped: u64,
+    /// Calls that retired: when they were asked, and the exchange, which order them among all.
+    order: Vec<(i64, u64)>,
+    /// Moments at which a request was refused, in order.
+    refused: Vec<Time>,
+    /// What refused requests asked for.
+    refused_asks: FxHashSet<u64>,
+}
+
+/// What retired of one session.
+#[derive(Debug, Default)]
+pub struct SessionPast {
+    /// Calls.
+    pub calls: u64,
+    /// First request.
+    pub started: Option<Time>,
+    /// Last thing seen.
+    pub ended: Option<Time>,
+    /// The last request that was answered with success.
+    pub answered: Option<Time>,
+    /// `name/version` of the client.
+    pub client: Option<Arc<str>>,
+    /// `name/version` of the server.
+    pub server: Option<Arc<str>>,
+    /// Revision.
+    pub revision: Option<Arc<str>>,
+    /// Its endpoint.
+    pub endpoint: Option<Arc<str>>,
+    /// Addresses that used it.
+    pub peers: Vec<std::net::IpAddr>,
+    /// Ids of retired calls that are numbers, with when they were asked, at most [`NUMBERED`].
+    pub numbers: Vec<(Time, RpcId)>,
+    /// The exchanges that stay because they are the last, without bodies.
+    last: VecDeque<Visit>,
+    /// When the session began, where its `initialize` was seen.
+    pub(super) began: Option<Time>,
+    /// A request other than the handshake stays.
+    pub(super) has_use: bool,
+    /// Exchanges with a `tools/call` that were looked at.
+    pub(super) tool_calls: u32,
+    /// The greatest number among its ids, and the latest.
+    pub(super) greatest: Option<(i64, i64)>,
+    /// Exchanges kept because of their numbers, or because the session was refused.
+    pub(super) kept: u32,
+    /// The last request looked at.
+    pub(super) asked: Option<Time>,
+    /// It was refused.
+    pub(super) refused: bool,
+}
+
+impl Past {
+    /// Everything that stays of the sessions, for the end.
+    pub fn take_last(&mut self) -> Vec<Visit> {
+        self.sessions.values_mut().flat_map(|s| std::mem::take(&mut s.last)).collect()
+    }
+
+    /// The first ids of a session in order of time: those that retired, and those `seen` still.
+    pub fn ids<'a>(
+        &'a self,
+        key: &GroupKey,
+        seen: impl Iterator<Item = (Time, &'a RpcId)>,
+    ) -> impl Iterator<Item = &'a RpcId> {
+        let past = self.sessions.get(key).map_or(&[][..], |s| &s.numbers);
+        let mut all: Vec<(Time, &RpcId)> = past.iter().map(|(t, id)| (*t, id)).chain(seen).collect();
+        all.sort_by_key(|(t, _)| *t);
+        all.into_iter().take(NUMBERED).map(|(_, id)| id)
+    }
+
+    /// How many retired calls were asked before a call of the exchange.
+    pub fn calls_before(&self, asked: Time, exchange: u64) -> u64 {
+        self.order.partition_point(|o| *o < (asked.ns(), exchange)) as u64
+    }
+
+    /// Makes [`Past::calls_before`] ready, once all is retired.
+    pub fn close(&mut self) {
+        self.order.sort_unstable();
+    }
+
+    /// Takes `visit`, which is clean, out of the work: it stays as one of its session's last, and the
+    /// one that it pushes out is gone but for its counts.
+    pub(super) fn retire(&mut self, key: &GroupKey, visit: Visit) {
+        if matches!(key, GroupKey::Client(..)) {
+            return self.forget(key, &visit);
+        }
+        let session = self.sessions.entry(key.clone()).or_default();
+        let at = session.last.partition_point(|v| v.asked <= visit.asked);
+        session.last.insert(at, without_bodies(visit));
+        if session.last.len() > LAST
+            && let Some(oldest) = session.last.pop_front()
+        {
+            self.forget(key, &oldest);
+        }
+    }
+
+    /// Counts a visit that nothing will be asked about any more.
+    fn forget(&mut self, key: &GroupKey, visit: &Visit) {
+        self.exchanges += 1;
+        let session = self.sessions.entry(key.clone()).or_default();
+        for rpc in visit.requests() {
+            self.calls += 1;
+            self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
+            self.order.push((visit.asked.ns(), visit.exchange));
+            if let (Some(id), true) = (&rpc.id, session.numbers.len() < NUMBERED) {
+                session.numbers.push((visit.asked, id.clone()));
+            }
+        }
+        session.add(visit);
+    }
+
+    /// A request was refused.
+    pub(super) fn note_refusal(&mut self, visit: &Visit) {
+        if self.refused_asks.len() < REFUSED_ASKS {
+            self.refused_asks.extend(visit.requests().map(asked_for));
+        }
+        let at = visit.head.map_or(visit.asked, |m| m.at);
+        let place = self.refused.partition_point(|t| *t <= at);
+        let near = |t: Option<&Time>| t.is_some_and(|t| at.since(*t).abs() < MOMENT_NS);
+        if !near(place.checked_sub(1).and_then(|i| self.refused.get(i))) && !near(self.refused.get(place)) {
+            self.refused.insert(place, at);
+        }
+    }
+
+    /// Does the visit ask for the same as one that was refused?
+    pub(super) fn was_refused_before(&self, visit: &Visit) -> bool {
+        self.refused_asks.len() >= REFUSED_ASKS || visit.requests().any(|r| self.refused_asks.contains(&asked_for(r)))
+    }
+
+    /// Was anything refused after `from` and up to `until`?
+    pub(super) fn refused_between(&self, from: Time, until: Time) -> bool {
+        let next = self.refused.get(self.refused.partition_point(|t| *t < from));
+        next.is_some_and(|t| *t <= until)
+    }
+}
+
+impl SessionPast {
+    fn add(&mut self, visit: &Visit) {
+        self.calls += visit.requests().count() as u64;
+        self.started = Some(self.started.map_or(visit.at.at, |t| t.min(visit.at.at)));
+        self.ended = Some(self.ended.map_or(visit.last_seen(), |t| t.max(visit.last_seen())));
+        if visit.status.is_some_and(|s| s < 300) && !visit.is_delete() {
+            self.answered = Some(self.answered.map_or(visit.asked, |t| t.max(visit.asked)));
+        }
+        if let Some(h) = &visit.handshake {
+            self.client = self.client.take().or_else(|| h.client.clone());
+            self.server = self.server.take().or_else(|| h.server.clone());
+            self.revision = self.revision.take().or_else(|| h.revision.clone());
+        }
+        self.revision = self.revision.take().or_else(|| visit.revision.clone());
+        if let Some(ip) = visit.peer
+            && self.peers.len() < PEERS
+            && !self.peers.contains(&ip)
+        {
+            self.peers.push(ip);
+        }
+        self.endpoint = self.endpoint.take().or_else(|| visit.endpoint());
+    }
+}
+
+/// What makes a request the same one again.
+fn asked_for(rpc: &Rpc) -> u64 {
+    let mut h = FxHasher::default();
+    (rpc.arguments, &rpc.method, &rpc.tool).hash(&mut h);
+    h.finish()
+}
+
+/// The visit with all but what its messages say.
+pub(super) fn without_bodies(mut visit: Visit) -> Visit {
+    visit.rpc.iter_mut().for_each(|r| r.body = None);
+    visit.replies.iter_mut().for_each(|r| r.body = None);
+    visit
+}

@@ -1,0 +1,420 @@
+//! Decides which exchanges no rule can still need.
+//!
+//! Clean is what every rule has looked past: a request that was answered once, whole, on its own stream, under
+//! its own id, by a reply that content does not give to another call, and that was in flight with no call of
+//! which the same cannot be said. Whoever adds a rule that needs more of clean exchanges has to keep it here;
+//! `tests/parts.rs` compares findings with and without.
+
+use super::answers::{self, Answers, HopCallId, Oddity, ReplyRef, rpc};
+use super::chain::{self, Chains};
+use super::content::{self, Contents};
+use super::groups::{GroupKey, Groups};
+use super::past::{Past, SessionPast, without_bodies};
+use crate::mcp::{RpcKind, Tracked, Visit};
+use crate::model::exchange::End;
+use crate::model::id::RpcId;
+use crate::model::limits::KEPT_VISITS;
+use crate::model::place::Vantage;
+use crate::model::time::Time;
+use rustc_hash::FxHashMap;
+
+/// A call that nobody answered is waited for this long, ns: a later reply of its id may be its own.
+const GONE_NS: i64 = 600_000_000_000;
+/// After a refusal a client may start anew for this long, ns.
+const REINIT_NS: i64 = 600_000_000_000;
+/// The requests that follow such a start for this long show whether refused calls were sent again, ns.
+const FRESH_NS: i64 = 15_000_000_000;
+/// Calls of a session that a window's sequence can show.
+const FIRST_CALLS: u32 = 3;
+/// Exchanges of one session kept for how its ids run, or after a refusal.
+const KEPT: u32 = 256;
+/// Exchanges of one group that go on into the next part, at most.
+const CARRIED: usize = 256;
+
+/// An exchange that is over, and whether a rule will want it: for what it is, or for another's sake.
+struct Carried {
+    visit: Visit,
+    odd: bool,
+    wanted: bool,
+}
+
+/// Joins a capture in parts, and keeps what the rules need at the end.
+#[derive(Default)]
+pub struct Parts {
+    past: Past,
+    carried: Vec<Carried>,
+    kept: Vec<Visit>,
+}
+
+/// What is decided about one exchange.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// Nothing more is asked of it.
+    Clean,
+    /// Its session's story needs that it was, but not what it said.
+    Outline,
+    /// A rule may want it.
+    Wanted,
+}
+
+impl Parts {
+    /// Takes exchanges that have ended; `open` are those that have begun and not ended.
+    pub fn take(&mut self, ended: Vec<Visit>, open: Vec<Visit>) {
+        let carried = std::mem::take(&mut self.carried);
+        let (old, over) = (carried.len(), carried.len() + ended.len());
+        let mut odd: Vec<bool> = carried.iter().map(|c| c.odd).collect();
+        let mut wanted: Vec<bool> = carried.iter().map(|c| c.wanted).collect();
+        let visits: Vec<Visit> = carried.into_iter().map(|c| c.visit).chain(ended).chain(open).collect();
+        odd.resize(visits.len(), false);
+        wanted.resize(visits.len(), false);
+        let part = Part::new(&visits, &mut self.past, old..over);
+        part.find_odd(&mut odd, over);
+        part.want(&odd, &mut wanted);
+        let mut go_on = part.go_on(&odd, over);
+        let keys: Vec<GroupKey> = (0..over).map(|v| part.key(v)).collect();
+        let Part { order, chains, .. } = part;
+        let mut fates = self.outline(&visits, &order, &keys, &wanted, old..over);
+        let behind = together(&chains, &mut fates, &mut go_on, over);
+        for (v, visit) in visits.into_iter().take(over).enumerate() {
+            let fate = fates.get(v).copied().unwrap_or(Fate::Wanted);
+            if go_on.get(v) == Some(&true) {
+                let odd = odd.get(v) == Some(&true);
+                self.carried.push(Carried { visit, odd, wanted: fate == Fate::Wanted });
+                continue;
+            }
+            match (fate, keys.get(v)) {
+                (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.exchanges += 1,
+                (Fate::Clean, Some(key)) => self.past.retire(key, visit),
+                (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
+                _ => self.kept.push(visit),
+            }
+        }
+        if self.kept.len() > KEPT_VISITS {
+            let excess = self.kept.len() - KEPT_VISITS;
+            self.past.dropped += excess as u64;
+            self.kept.drain(..excess);
+        }
+    }
+
+    /// What is left for the rules: what retired, everything kept with what `rest` has, and how many of
+    /// these visits are not of `rest`.
+    pub fn finish(mut self, rest: Tracked) -> (Past, Tracked, usize) {
+        self.past.close();
+        let mut visits = self.kept;
+        visits.extend(self.past.take_last());
+        visits.extend(self.carried.into_iter().map(|c| c.visit));
+        let known = visits.len();
+        visits.extend(rest.visits);
+        (self.past, Tracked { visits, ..rest }, known)
+    }
+
+    /// Which of the clean exchanges their sessions' stories need, in order of time.
+    fn outline(
+        &mut self,
+        visits: &[Visit],
+        order: &[u32],
+        keys: &[GroupKey],
+        wanted: &[bool],
+        new: std::ops::Range<usize>,
+    ) -> Vec<Fate> {
+        let mut fates: Vec<Fate> = wanted.iter().map(|w| if *w { Fate::Wanted } else { Fate::Clean }).collect();
+        for visit in visits.get(new.clone()).unwrap_or_default().iter().filter(|v| may_refuse(v)) {
+            self.past.note_refusal(visit);
+        }
+        for v in order.iter().map(|v| *v as usize).filter(|v| new.contains(v)) {
+            let (Some(visit), Some(key), Some(fate)) = (visits.get(v), keys.get(v), fates.get_mut(v)) else { continue };
+            if matches!(key, GroupKey::Client(..)) {
+                continue;
+            }
+            let mut session = self.past.sessions.remove(key).unwrap_or_default();
+            let why = self.needs(&mut session, visit);
+            *fate = match (*fate, why) {
+                (Fate::Clean, Some(fate)) => fate,
+                (fate, _) => fate,
+            };
+            self.past.sessions.insert(key.clone(), session);
+        }
+        fates
+    }
+
+    /// Does the story of its session need the visit? Notes what it adds to the story.
+    fn needs(&self, session: &mut SessionPast, visit: &Visit) -> Option<Fate> {
+        let mut need = None;
+        if visit.carries("initialize") {
+            session.began = Some(session.began.unwrap_or(visit.asked));
+            need = Some(Fate::Outline);
+        }
+        if visit.carries("notifications/initialized") {
+            need = Some(Fate::Outline);
+        }
+        let is_use = visit.is_post() && need.is_none();
+        if is_use && !std::mem::replace(&mut session.has_use, true) {
+            need = Some(Fate::Outline);
+        }
+        if visit.carries("tools/call") && session.tool_calls == 0 {
+            need = Some(Fate::Outline);
+        }
+        // The first request after others were refused says whether this session lived on.
+        if let Some(before) = session.asked.replace(visit.asked)
+            && self.past.refused_between(before, visit.asked)
+        {
+            need = Some(Fate::Outline);
+        }
+        session.tool_calls += u32::from(visit.carries("tools/call"));
+        // How a client went on after a refusal: up to its first calls, and what it sent again.
+        if let Some(began) = session.began
+            && self.past.refused_between(began.plus_ns(-REINIT_NS), visit.asked)
+            && (session.tool_calls <= FIRST_CALLS
+                || visit.asked.since(began) <= FRESH_NS && self.past.was_refused_before(visit))
+        {
+            need = Some(Fate::Outline);
+        }
+        session.refused |= may_refuse(visit);
+        let odd = visit.requests().filter_map(|r| r.id.as_ref()).filter(|id| is_out_of_order(session, id)).count() > 0;
+        if (odd || session.refused) && session.kept < KEPT {
+            session.kept += 1;
+            need = Some(Fate::Wanted);
+        }
+        need
+    }
+}
+
+/// Lets the exchanges of a chain leave together: one that goes on or is wanted holds the others. Gives those
+/// that are not the first of their chain, which is the one that counts as the call.
+fn together(chains: &Chains, fates: &mut [Fate], go_on: &mut [bool], over: usize) -> Vec<bool> {
+    let mut behind = vec![false; over];
+    for chain in chains.all.iter().filter(|c| c.len() > 1) {
+        let most = chain.iter().filter_map(|v| fates.get(*v as usize)).copied().max();
+        let stays = chain.iter().any(|v| *v as usize >= over || go_on.get(*v as usize) == Some(&true));
+        for (n, v) in chain.iter().map(|v| *v as usize).enumerate() {
+            if let (Some(fate), Some(most)) = (fates.get_mut(v), most) {
+                *fate = most;
+            }
+            if let Some(slot) = go_on.get_mut(v) {
+                *slot |= stays;
+            }
+            if let Some(slot) = behind.get_mut(v) {
+                *slot = n > 0;
+            }
+        }
+    }
+    behind
+}
+
+/// Could the answer mean that the session is not known? The rules look closer.
+fn may_refuse(visit: &Visit) -> bool {
+    let refused = visit.status.is_some_and(|s| s >= 400 && s != 405);
+    let said = visit.replies.iter().any(|r| r.error_text.as_deref().is_some_and(|t| t.contains("ession")));
+    visit.session.is_some() && (refused || said)
+}
+
+/// Is an id a number that its session has passed already, as where two conversations share it?
+/// A connector that sends one id for every call is no such case.
+fn is_out_of_order(session: &mut SessionPast, id: &RpcId) -> bool {
+    let Some(n) = super::conversations::number(id) else { return false };
+    let Some((greatest, latest)) = session.greatest else {
+        session.greatest = Some((n, n));
+        return false;
+    };
+    session.greatest = Some((greatest.max(n), n));
+    n <= greatest && n != latest
+}
+
+/// A part joined, without the rules.
+struct Part<'a> {
+    visits: &'a [Visit],
+    order: Vec<u32>,
+    groups: Groups,
+    chains: Chains,
+    answers: Answers,
+    contents: Contents,
+}
+
+impl<'a> Part<'a> {
+    fn new(visits: &'a [Visit], past: &mut Past, new: std::ops::Range<usize>) -> Part<'a> {
+        let mut order: Vec<u32> = (0..visits.len() as u32).collect();
+        order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
+        let mut groups = Groups::from(&past.servers);
+        let mut hop_of = vec![0; visits.len()];
+        for &v in &order {
+            if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
+                *slot = groups.hop(visit);
+            }
+        }
+        let chains = chain::chains(visits, &hop_of, &groups, &order, &mut past.votes);
+        let answers = answers::answers(visits, &mut groups, &order);
+        let contents = content::contents(visits, &answers, &groups, &mut past.known, new);
+        past.servers.clone_from(&groups.servers);
+        Part { visits, order, groups, chains, answers, contents }
+    }
+
+    /// Hop-free key of a visit's session or client.
+    fn key(&self, v: usize) -> GroupKey {
+        let group = self.answers.group_of.get(v).copied().unwrap_or(0);
+        self.groups.all.get(group as usize).map_or(GroupKey::Client(None, None), |(_, key)| key.clone())
+    }
+
+    fn visit_of(&self, c: HopCallId) -> Option<u32> {
+        self.answers.calls.get(c as usize).map(|c| c.visit)
+    }
+
+    /// Until when a call was in flight.
+    fn until(&self, c: HopCallId) -> Time {
+        let Some(call) = self.answers.calls.get(c as usize) else { return Time::from_ns(i64::MAX, 9) };
+        let reply = call.answer.and_then(|a| self.reply(a.at)).map(|r| r.last.at);
+        reply.or(call.closed).unwrap_or(Time::from_ns(i64::MAX, 9))
+    }
+
+    fn reply(&self, r: ReplyRef) -> Option<&crate::mcp::Reply> {
+        self.visits.get(r.visit as usize)?.replies.get(r.reply as usize)
+    }
+
+    /// Marks every visit that is not clean by itself.
+    fn find_odd(&self, odd: &mut [bool], over: usize) {
+        let mut mark = |v: Option<u32>| {
+            if let Some(slot) = v.and_then(|v| odd.get_mut(v as usize)) {
+                *slot = true;
+            }
+        };
+        for (v, visit) in self.visits.iter().enumerate().take(over) {
+            if !self.is_clean(v as u32, visit) {
+                mark(Some(v as u32));
+            }
+        }
+        for oddity in &self.answers.oddities {
+            let (reply, a, b) = match *oddity {
+                Oddity::OtherId { reply, carrier, owner } => (reply, Some(carrier), Some(owner)),
+                Oddity::UnknownId { reply, carrier } => (reply, Some(carrier), None),
+                Oddity::OnGet { reply, owner } => (reply, owner, None),
+                Oddity::Again { reply, carrier, owner, .. } => (reply, carrier, Some(owner)),
+            };
+            mark(Some(reply.visit));
+            a.into_iter().chain(b).for_each(|c| mark(self.visit_of(c)));
+        }
+        for (c, verdict) in &self.contents.foreign {
+            mark(self.visit_of(*c));
+            mark(self.visit_of(verdict.owner));
+        }
+        self.contents.mismatch.keys().chain(&self.contents.unsettled).for_each(|c| mark(self.visit_of(*c)));
+        for (c, other, _) in &self.contents.near {
+            mark(self.visit_of(*c));
+            mark(other.and_then(|o| self.visit_of(o)));
+        }
+        self.find_reused(odd);
+    }
+
+    /// Was everything asked in the visit answered once, whole and in its place?
+    fn is_clean(&self, v: u32, visit: &Visit) -> bool {
+        if visit.vantage != Vantage::Wire || !visit.has_request || visit.request_gap || visit.response_gap {
+            return false;
+        }
+        if visit.rpc.is_empty() && visit.session.is_none() && visit.given.is_none() && visit.replies.is_empty() {
+            // Other HTTP traffic.
+            return visit.last_event_id.is_none() && !visit.legacy_stream;
+        }
+        if visit.is_get() {
+            let ended = matches!(visit.end, Some(End::Complete | End::ClientClosed));
+            let ok = matches!(visit.status, Some(200 | 405));
+            return ended && ok && visit.replies.is_empty() && visit.asks.is_empty() && visit.last_event_id.is_none();
+        }
+        let ok = visit.status.is_some_and(|s| (200..300).contains(&s));
+        if !ok || visit.end != Some(End::Complete) || visit.client_closed.is_some() || visit.one_direction {
+            return false;
+        }
+        let odd = visit.legacy_stream || !visit.asks.is_empty() || visit.last_event_id.is_some();
+        let speaks = visit.rpc.iter().any(|r| r.kind == RpcKind::Response || r.cancels.is_some());
+        if odd || speaks || visit.is_delete() {
+            return false;
+        }
+        let Some(&(first, n)) = self.answers.by_visit.get(&v) else { return visit.replies.is_empty() };
+        visit.replies.len() == n as usize && (first..first + n).all(|c| self.is_answered(c, v))
+    }
+
+    fn is_answered(&self, c: HopCallId, v: u32) -> bool {
+        let Some(call) = self.answers.calls.get(c as usize) else { return false };
+        let own = call.answer.is_some_and(|a| a.legal && !a.retyped && a.at.visit == v);
+        let said = call.answer.and_then(|a| self.reply(a.at)).is_some_and(|r| !r.after_gap && !r.after_close);
+        own && said && call.cancelled.is_none() && call.elsewhere.is_empty() && call.foreign.is_empty()
+    }
+
+    /// An id that was used again while it was in flight.
+    fn find_reused(&self, odd: &mut [bool]) {
+        for list in &self.answers.by_group {
+            let mut last: FxHashMap<&RpcId, HopCallId> = FxHashMap::default();
+            for &c in list {
+                let Some(call) = self.answers.calls.get(c as usize) else { continue };
+                let Some(id) = rpc(self.visits, call).and_then(|r| r.id.as_ref()) else { continue };
+                if let Some(earlier) = last.insert(id, c)
+                    && self.until(earlier) > call.asked
+                {
+                    for v in [self.visit_of(earlier), Some(call.visit)].into_iter().flatten() {
+                        if let Some(slot) = odd.get_mut(v as usize) {
+                            *slot = true;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Marks what is odd and what was in flight with it: that is its batch, and may own its reply.
+    fn want(&self, odd: &[bool], wanted: &mut [bool]) {
+        wanted.iter_mut().zip(odd).for_each(|(w, o)| *w |= o);
+        let is_odd = |c: HopCallId| self.visit_of(c).is_some_and(|v| odd.get(v as usize) == Some(&true));
+        let asked = |c: HopCallId| self.answers.calls.get(c as usize).map(|c| c.asked);
+        let mut with: Vec<u32> = vec![];
+        for list in &self.answers.by_group {
+            // Until when odd calls are in flight.
+            let mut reach: Option<Time> = None;
+            for &c in list {
+                if is_odd(c) {
+                    reach = reach.max(Some(self.until(c)));
+                } else if reach.zip(asked(c)).is_some_and(|(r, a)| r >= a) {
+                    with.extend(self.visit_of(c));
+                }
+            }
+            let mut next: Option<Time> = None;
+            for &c in list.iter().rev() {
+                if is_odd(c) {
+                    next = asked(c).or(next);
+                } else if next.is_some_and(|n| n <= self.until(c)) {
+                    with.extend(self.visit_of(c));
+                }
+            }
+        }
+        for v in with {
+            if let Some(slot) = wanted.get_mut(v as usize) {
+                *slot = true;
+            }
+        }
+    }
+
+    /// Which visits the next part has to see: those in flight with what is open, and calls without a reply,
+    /// whose reply may come to somebody else.
+    fn go_on(&self, odd: &[bool], over: usize) -> Vec<bool> {
+        let mut out = vec![false; over];
+        let end = self.order.last().and_then(|v| self.visits.get(*v as usize)).map(|v| v.asked);
+        for list in &self.answers.by_group {
+            let is_open = |c: &HopCallId| self.visit_of(*c).is_some_and(|v| v as usize >= over);
+            let open = list.iter().filter(|c| is_open(c));
+            let since = open.filter_map(|c| self.answers.calls.get(*c as usize)).map(|c| c.asked).min();
+            let mut carried = 0;
+            for &c in list.iter().rev() {
+                let Some(call) = self.answers.calls.get(c as usize).filter(|c| (c.visit as usize) < over) else {
+                    continue;
+                };
+                let waits = call.answer.is_none()
+                    && odd.get(call.visit as usize) == Some(&true)
+                    && end.is_some_and(|e| e.since(call.asked) < GONE_NS);
+                if carried < CARRIED
+                    && (waits || since.is_some_and(|s| self.until(c) >= s))
+                    && let Some(slot) = out.get_mut(call.visit as usize)
+                {
+                    *slot = true;
+                    carried += 1;
+                }
+            }
+        }
+        out
+    }
+}
