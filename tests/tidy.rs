@@ -205,6 +205,9 @@ fn files_are_short_or_say_why_not() {
     none(wrong);
 }
 
+/// The one module that may hold `unsafe`, each with the comment that proves it right before it.
+const UNSAFE: &str = "src/mcp/skip.rs";
+
 #[test]
 fn nothing_panics_outside_tests() {
     const WORDS: [&str; 8] =
@@ -214,7 +217,9 @@ fn nothing_panics_outside_tests() {
     for path in files("src").into_iter().filter(|p| !is_test_file(p)) {
         let text = fs::read_to_string(&path).unwrap();
         for (i, line) in outside_tests(&text).iter().enumerate() {
-            for word in WORDS.iter().chain(&ALLOWED).filter(|w| line.contains(*w)) {
+            let proved =
+                named(&path) == UNSAFE && i > 0 && text.lines().nth(i - 1).is_some_and(|l| l.contains("// SAFETY: "));
+            for word in WORDS.iter().chain(&ALLOWED).filter(|w| line.contains(*w) && !(proved && **w == "unsafe ")) {
                 wrong.push(format!("{}:{}: {word}", named(&path), i + 1));
             }
         }

@@ -1,5 +1,6 @@
 //! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
+use super::parts::Joiner;
 use crate::input::capture::bpf::Filtered;
 use crate::input::capture::{CaptureInput, CaptureKind, CaptureStats, Frame, FrameSink, read_all};
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
@@ -8,7 +9,7 @@ use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::join::retire::Parts;
 use crate::mcp::{Tracked, Tracker};
-use crate::model::limits::{LINE_BYTES, PART_BYTES, PART_VISITS};
+use crate::model::limits::LINE_BYTES;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
@@ -82,8 +83,10 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     tracker.keep_heads = keep.details;
     // Lines of logs may be of any exchange, and a clock that is off is seen at the end.
     let in_parts = keep.cited_calls_only && captures.len() == 1 && recordings.is_empty() && out.records.is_empty();
-    let part_visits = if keep.part_visits == 0 { PART_VISITS } else { keep.part_visits };
-    read_captures(captures, options, in_parts.then_some(part_visits), &mut tracker, out);
+    out.parts = std::thread::scope(|scope| {
+        let (joiner, done) = Joiner::new(scope, in_parts, options, keep);
+        done(read_captures(captures, options, joiner, &mut tracker, out))
+    });
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();
     for (input, problems) in out.tracked.problems.drain() {
@@ -116,8 +119,7 @@ struct Frames<'a> {
     decoders: Vec<Decoder>,
     wire: Wire,
     tracker: &'a mut Tracker,
-    /// Joins what has ended while reading goes on, so many exchanges at a time; none: everything is wanted to the end.
-    parts: Option<(&'a mut Parts, usize)>,
+    joiner: Joiner,
     problems: &'a mut Vec<Problems>,
     tls: Arc<TlsSetup>,
 }
@@ -130,13 +132,7 @@ impl FrameSink for Frames<'_> {
         };
         if let Some(segment) = decoder.segment(frame, problems) {
             self.wire.segment(segment, self.tracker, self.problems);
-            if let Some((parts, part_visits)) = &mut self.parts {
-                let (visits, bytes) = self.tracker.ended();
-                if visits >= *part_visits || bytes >= PART_BYTES {
-                    let (ended, open) = self.tracker.take_ended();
-                    parts.take(ended, open);
-                }
-            }
+            self.joiner.take(self.tracker);
         }
     }
 
@@ -168,13 +164,13 @@ fn key_store(options: &ReadOptions, out: &mut Gathered) -> KeyStore {
 fn read_captures(
     captures: Vec<CaptureInput>,
     options: &ReadOptions,
-    part_visits: Option<usize>,
+    joiner: Joiner,
     tracker: &mut Tracker,
     out: &mut Gathered,
-) {
+) -> Joiner {
     let tls = Arc::new(TlsSetup::new(Arc::new(key_store(options, out))));
     if captures.is_empty() {
-        return;
+        return joiner;
     }
     let mut problems: Vec<Problems> = vec![Problems::default(); out.inputs.len()];
     let ids: Vec<(InputId, CaptureKind)> = captures.iter().map(|c| (c.input, c.kind)).collect();
@@ -182,12 +178,12 @@ fn read_captures(
         decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
         wire: Wire::new(WireOptions { tls: tls.clone() }),
         tracker,
-        parts: part_visits.map(|n| (&mut out.parts, n)),
+        joiner,
         problems: &mut problems,
         tls,
     };
     let stats: Vec<CaptureStats> = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
-    let Frames { decoders, mut wire, tracker, problems: all, tls, .. } = frames;
+    let Frames { decoders, mut wire, tracker, problems: all, tls, joiner } = frames;
     for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
         decoder.finish(problems);
     }
@@ -201,6 +197,7 @@ fn read_captures(
             info.problems.merge(more);
         }
     }
+    joiner
 }
 
 fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker: &mut Tracker, out: &mut Gathered) {
