@@ -186,11 +186,11 @@ mod tests {
     fn slow(text: &[u8]) -> Option<usize> {
         let (mut depth, mut squares, mut in_string, mut escaped) = (0usize, 0i64, false, false);
         for (i, b) in text.iter().enumerate() {
+            // Outside of strings a backslash is no JSON; what it does to a quote there must only be the same.
+            let is_escaped = std::mem::take(&mut escaped);
             match b {
-                _ if escaped => escaped = false,
-                // Outside of strings a backslash is no JSON; what it does there must only be the same.
-                b'\\' => escaped = true,
-                b'"' => in_string = !in_string,
+                b'\\' => escaped = !is_escaped,
+                b'"' => in_string ^= !is_escaped,
                 b'{' | b'[' if !in_string => {
                     depth += 1;
                     squares += i64::from(*b == b'[');
