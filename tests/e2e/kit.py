@@ -189,7 +189,7 @@ def wait_for(port, process, seconds=40):
 def serving(kind, mode="sessions"):
     """Runs a server and gives its URL."""
     port = free_port()
-    argv = kind.serve + [str(port)] + (["stateless"] if mode == "stateless" else [])
+    argv = kind.serve + [str(port)] + ([] if mode == "sessions" else [mode])
     log = open(WORK / "server.log", "ab")
     process = subprocess.Popen(argv, stdout=log, stderr=log)
     try:

@@ -2,13 +2,13 @@
 """Probe, replay, serve and captures against real servers and clients, which are installed below target/e2e. What
 cannot be installed (no network, no npm) is skipped and said; where that is everything, the exit status is 77.
 
-usage: run.py [probe] [replay] [serve] [interrupt] [tls]     (none: all of them)
+usage: run.py [probe] [replay] [serve] [interrupt] [tls] [proxy]     (none: all of them)
 """
 import sys
 
 import kit
 
-PARTS = ("probe", "replay", "serve", "interrupt", "tls")
+PARTS = ("probe", "replay", "serve", "interrupt", "tls", "proxy")
 
 
 def main():
@@ -35,6 +35,10 @@ def main():
         import playing
 
         playing.run(kinds)
+    if "proxy" in parts:
+        import proxying
+
+        proxying.run(kinds)
     kit.end()
 
 

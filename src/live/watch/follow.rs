@@ -2,13 +2,14 @@
 //!
 //! A reader ends where its file does for good: it was renamed and another stands in its place
 //! (logrotate's `create`), it was cut (`copytruncate`), or the watch stops. What was cut before it was
-//! read is lost, and a file that is cut and grows beyond where it was between two looks is not told
-//! from one that only grew; logrotate leaves minutes between.
+//! read is lost. That a file was cut is known by the bytes that were read last, so also where it has
+//! grown beyond them again.
 
 use crate::drive::Stop;
+use std::collections::VecDeque;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// notice.
 const GRACE: Duration = Duration::from_millis(1500);
 
+/// Bytes by which it is known whether a file was cut.
+const TAIL: usize = 256;
+/// Files that wait to be read, at most.
+const LATER: usize = 64;
+
 /// A file being followed.
 pub struct Follow {
     path: PathBuf,
@@ -26,6 +32,10 @@ pub struct Follow {
     stop: Stop,
     replaced: Option<Instant>,
     over: Option<Over>,
+    /// The last bytes read, which stand where they stood unless it was cut and grew again.
+    tail: Vec<u8>,
+    /// Files that came in its place since, in order: they may be replaced again before it is over.
+    later: VecDeque<File>,
     ring: Option<Ring>,
 }
 
@@ -91,7 +101,17 @@ impl Follow {
     /// If it cannot be opened.
     pub fn open(path: &Path, stop: Stop) -> io::Result<Follow> {
         let file = File::open(path)?;
-        Ok(Follow { path: path.to_owned(), file, position: 0, stop, replaced: None, over: None, ring: None })
+        Ok(Follow {
+            path: path.to_owned(),
+            file,
+            position: 0,
+            stop,
+            replaced: None,
+            over: None,
+            tail: vec![],
+            later: VecDeque::new(),
+            ring: None,
+        })
     }
 
     /// Waits until the file is there; none if the watch stops first.
@@ -118,24 +138,35 @@ impl Follow {
     }
 
     /// What comes after this file under its name; none if the watch stops first.
-    pub fn next(self) -> Option<Follow> {
+    pub fn next(mut self) -> Option<Follow> {
         if self.over == Some(Over::Cut) {
-            let mut next = Follow { position: 0, over: None, replaced: None, ..self };
+            let mut next = Follow { position: 0, over: None, replaced: None, tail: vec![], ..self };
             next.file.seek(SeekFrom::Start(0)).ok()?;
             return Some(next);
         }
         if let Some(ring) = self.ring {
             return ring.follow(self.stop);
         }
+        if let Some(file) = self.later.pop_front() {
+            return Some(Follow { file, position: 0, over: None, replaced: None, tail: vec![], ..self });
+        }
         Follow::once(&self.path, &self.stop)
+    }
+
+    /// Are the bytes that were read last not there any more?
+    fn is_cut(&self) -> io::Result<bool> {
+        let mut now = [0; TAIL];
+        let Some(now) = now.get_mut(..self.tail.len()) else { return Ok(false) };
+        match self.file.read_exact_at(now, self.position - self.tail.len() as u64) {
+            Ok(()) => Ok(now != self.tail),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(true),
+            Err(e) => Err(e),
+        }
     }
 
     /// Is it over, now that there is nothing more to read?
     fn look(&mut self) -> io::Result<Option<Over>> {
         let own = self.file.metadata()?;
-        if own.len() < self.position {
-            return Ok(Some(Over::Cut));
-        }
         if let Some(ring) = &self.ring {
             // A file is complete before the next is begun; what came in between is read first.
             let is_seen = self.replaced.is_some();
@@ -144,7 +175,15 @@ impl Follow {
             }
             return Ok(is_seen.then_some(Over::Replaced));
         }
-        let is_replaced = std::fs::metadata(&self.path).is_ok_and(|there| !is_same(&own, &there));
+        if let Ok(there) = File::open(&self.path)
+            && let Ok(meta) = there.metadata()
+        {
+            let newest = self.later.back().and_then(|f| f.metadata().ok());
+            if !is_same(newest.as_ref().unwrap_or(&own), &meta) && self.later.len() < LATER {
+                self.later.push_back(there);
+            }
+        }
+        let is_replaced = !self.later.is_empty();
         if is_replaced && self.replaced.get_or_insert_with(Instant::now).elapsed() >= GRACE {
             return Ok(Some(Over::Replaced));
         }
@@ -163,9 +202,15 @@ impl Read for Follow {
                 return Ok(0);
             }
             let stopped = self.stop.is_set();
+            if self.is_cut()? {
+                self.over = Some(Over::Cut);
+                return Ok(0);
+            }
             let n = self.file.read(out)?;
             if n > 0 {
                 self.position += n as u64;
+                self.tail.extend_from_slice(out.get(..n).unwrap_or_default());
+                self.tail.drain(..self.tail.len().saturating_sub(TAIL));
                 return Ok(n);
             }
             self.over = if stopped { Some(Over::Stopped) } else { self.look()? };
@@ -206,6 +251,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_replaced_before_its_turn_is_read_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "one").unwrap();
+        let mut follow = Follow::open(&path, Stop::default()).unwrap();
+        let rotating = std::thread::spawn(move || {
+            for (n, text) in ["two", "six"].iter().enumerate() {
+                std::fs::rename(&path, path.with_extension(n.to_string())).unwrap();
+                std::fs::write(&path, text).unwrap();
+                std::thread::sleep(8 * LOOK);
+            }
+        });
+        let mut all = vec![];
+        for _ in 0..3 {
+            all.push(read(&mut follow, 3));
+            if all.len() < 3 {
+                assert_eq!((follow.read(&mut [0; 9]).unwrap(), follow.over()), (0, Some(Over::Replaced)));
+                follow = follow.next().unwrap();
+            }
+        }
+        rotating.join().unwrap();
+        assert_eq!(all, ["one", "two", "six"]);
+    }
+
+    #[test]
     fn a_file_that_is_cut_is_read_anew() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -217,7 +287,13 @@ mod tests {
         writer.write_all(b"two\n").unwrap();
         assert_eq!(follow.read(&mut [0; 9]).unwrap(), 0);
         assert_eq!(follow.over(), Some(Over::Cut));
-        assert_eq!(read(&mut follow.next().unwrap(), 4), "two\n");
+        let mut follow = follow.next().unwrap();
+        assert_eq!(read(&mut follow, 4), "two\n");
+        // Cut, and as long as before when it is looked at again.
+        writer.set_len(0).unwrap();
+        writer.write_all(b"six\nand more\n").unwrap();
+        assert_eq!((follow.read(&mut [0; 9]).unwrap(), follow.over()), (0, Some(Over::Cut)));
+        assert_eq!(read(&mut follow.next().unwrap(), 13), "six\nand more\n");
     }
 
     #[test]

@@ -62,30 +62,27 @@ pub fn kind(path: &Path, options: &ReadOptions) -> Result<Option<Kind>, String> 
 /// Follows a file until the watch stops.
 pub fn follow(mut file: Follow, options: &ReadOptions, window: &Shared, stop: &Stop) {
     let mut packets = Packets::new(options);
-    let mut is_first = true;
-    loop {
-        // An empty file is waited for: its first bytes say what it is.
-        let kind = loop {
-            match kind(file.path(), options) {
-                Ok(Some(kind)) => break Some(kind),
-                _ if stop.is_set() => return,
-                Ok(None) => std::thread::sleep(std::time::Duration::from_millis(50)),
-                Err(_) => break None,
-            }
-        };
-        if !std::mem::replace(&mut is_first, false) {
-            lock(window).new_file();
-        }
-        match kind {
-            Some(Kind::Capture(kind)) => packets.read(&mut file, kind, window),
+    // What the first file is the others are too; an empty one is waited for.
+    let kind = loop {
+        match kind(file.path(), options) {
+            Ok(Some(kind)) => break kind,
             // A log whose first lines are odd is one all the same.
-            Some(Kind::Log) | None => lines(&mut file, window),
+            Err(_) => break Kind::Log,
+            Ok(None) if stop.is_set() => return,
+            Ok(None) => std::thread::sleep(std::time::Duration::from_millis(50)),
+        }
+    };
+    loop {
+        match kind {
+            Kind::Capture(kind) => packets.read(&mut file, kind, window),
+            Kind::Log => lines(&mut file, window),
         }
         if file.over() == Some(Over::Stopped) {
             return;
         }
         let Some(next) = file.next() else { return };
         file = next;
+        lock(window).new_file();
     }
 }
 

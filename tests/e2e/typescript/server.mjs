@@ -1,7 +1,10 @@
 // A server of the official TypeScript SDK whose tools give back what they are given. Works with 1.x
 // (@modelcontextprotocol/sdk) and 2.x (@modelcontextprotocol/server and /node), whichever is there.
 //
-// usage: node server.mjs PORT [stateless]
+// usage: node server.mjs PORT [stateless|json|resumable]
+//
+// `json`: replies are no event streams; `resumable`: events can be asked for again, and the tool `polled` ends its
+// stream before its reply.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { z } from 'zod';
@@ -33,6 +36,13 @@ function echoing() {
         await new Promise(done => setTimeout(done, delay * 1000));
         return said(text);
     });
+    if (mode === 'resumable') {
+        server.registerTool('polled', { inputSchema: schema({}), annotations }, async (_, extra) => {
+            (extra.closeSSEStream ?? extra.http?.closeSSE)?.();
+            await new Promise(done => setTimeout(done, 600));
+            return said('after the stream ended');
+        });
+    }
     server.registerTool('write', { inputSchema: schema({ text }) }, async ({ text }) => said(text));
     return server;
 }
@@ -45,6 +55,24 @@ async function body(request) {
 
 const transports = new Map();
 
+// Events by number, for those who ask for them again.
+class Kept {
+    events = [];
+    async storeEvent(stream, message) {
+        this.events.push([stream, message]);
+        return String(this.events.length);
+    }
+    async replayEventsAfter(last, { send }) {
+        const stream = this.events[Number(last) - 1]?.[0];
+        for (const [i, [of, message]] of this.events.entries()) {
+            if (i >= Number(last) && of === stream && Object.keys(message).length) await send(String(i + 1), message);
+        }
+        return stream;
+    }
+}
+const more =
+    mode === 'json' ? { enableJsonResponse: true } : mode === 'resumable' ? { eventStore: new Kept(), retryInterval: 200 } : {};
+
 async function transport(request, message) {
     if (mode === 'stateless') {
         const fresh = new Transport({ sessionIdGenerator: undefined });
@@ -54,6 +82,7 @@ async function transport(request, message) {
     const id = request.headers['mcp-session-id'];
     if (id !== undefined || message?.method !== 'initialize') return transports.get(id);
     const fresh = new Transport({
+        ...more,
         sessionIdGenerator: () => randomUUID(),
         onsessioninitialized: id => void transports.set(id, fresh),
     });
