@@ -12,7 +12,6 @@ mod items;
 mod joined;
 mod journal;
 mod names;
-mod objects;
 pub mod output;
 #[cfg(feature = "parquet")]
 pub mod parquet;
@@ -47,7 +46,7 @@ const STOPPED: &str = "stopped before the end; the same command goes on from the
 
 /// What to scan, and how.
 pub struct Options {
-    /// Files, folders, patterns, addresses of objects.
+    /// Files, folders, patterns.
     pub paths: Vec<String>,
     /// How inputs are read.
     pub read: ReadOptions,

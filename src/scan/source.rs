@@ -14,9 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Place {
     /// On disk.
     Path(PathBuf),
-    /// In an object store.
-    #[cfg(feature = "objects")]
-    Object(Arc<dyn Blob>),
 }
 
 impl Place {
@@ -27,8 +24,6 @@ impl Place {
     pub fn blob(&self) -> io::Result<Arc<dyn Blob>> {
         Ok(match self {
             Place::Path(path) => Arc::new(FileBlob::open(path)?),
-            #[cfg(feature = "objects")]
-            Place::Object(object) => object.clone(),
         })
     }
 }
@@ -89,8 +84,6 @@ impl Opener for FileOpener {
     fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         let of: Box<dyn Read + Send> = match &self.place {
             Place::Path(path) => Box::new(std::fs::File::open(path)?),
-            #[cfg(feature = "objects")]
-            Place::Object(object) => Box::new(crate::input::archive::Range::new(object.clone(), 0, u64::MAX)),
         };
         Ok(Box::new(Counting { of, passed: self.passed.clone() }))
     }

@@ -1,4 +1,4 @@
-//! What the paths on the command line stand for: files, folders with all in them, patterns, objects.
+//! What the paths on the command line stand for: files, folders with all in them, patterns.
 
 use super::source::{Place, StoredFile};
 use crate::model::limits::{SCAN_DEPTH, SCAN_FILES};
@@ -50,7 +50,8 @@ pub fn list(paths: &[String], but: Option<&Path>) -> Listing {
                 "-: standard input cannot be scanned, it can be read only once; `crosswire analyze -` reads it".into(),
             );
         } else if name.contains("://") {
-            super::objects::list(name, &mut out);
+            out.troubles
+                .push(format!("{name}: object stores cannot be read; copy what is to be scanned to a folder first"));
         } else {
             local(Path::new(name), but.as_deref(), &mut out);
         }

@@ -4,6 +4,5 @@
 mod archives;
 mod equal;
 mod kit;
-mod objects;
 mod resume;
 mod select;

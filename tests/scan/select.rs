@@ -53,3 +53,10 @@ fn a_baseline_and_a_session_leave_the_rest() {
     let one = scan(&[dir.path().join("a").to_str().unwrap(), "--session", session]);
     assert!(!one.claims().is_empty() && one.claims().iter().all(|c| c.contains(session)));
 }
+
+#[test]
+fn the_address_of_an_object_is_no_path() {
+    let out = crate::kit::scan(&["s3://bucket/logs"]);
+    assert_eq!(out.status, 2);
+    assert!(out.error.contains("s3://bucket/logs: object stores cannot be read"), "{}", out.error);
+}
