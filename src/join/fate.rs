@@ -277,9 +277,9 @@ impl World {
     pub fn waited_ns(&self, c: HopCallId) -> Option<i64> {
         let call = self.hop_call(c)?;
         let visit = self.visit_of(c)?;
-        // A line of a log is written when the call is over.
-        if let Some(logged) = visit.duration_ns.filter(|_| !visit.place.is_frame) {
-            return Some(logged);
+        // A line of a log is written when the call is over; when it began, not every line says.
+        if !visit.place.is_frame {
+            return visit.duration_ns.or(call.closed.map(|t| t.since(call.asked)).filter(|ns| *ns > 0));
         }
         let until: Option<Time> =
             visit.client_closed.map(|m| m.at).or(call.closed).or(self.input_end.get(&visit.input).copied());

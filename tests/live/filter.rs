@@ -49,10 +49,11 @@ fn an_expression_that_is_none_is_told_in_libpcap_s_words() {
 fn without_the_helper_it_is_said_what_to_install() {
     for args in [&["analyze", CAPTURE, "--filter", "tcp"][..], &["capture", "--list"], &["capture", "-w", "/dev/null"]]
     {
-        // A copy has no helper beside it, wherever the tests were built.
-        let folder = tempfile::tempdir().unwrap();
+        // A link has no helper beside it, wherever the tests were built; a copy could be busy, as long as a process
+        // that another test has just started holds the file that it was written through.
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let own = folder.path().join("crosswire");
-        std::fs::copy(env!("CARGO_BIN_EXE_crosswire"), &own).unwrap();
+        std::fs::hard_link(env!("CARGO_BIN_EXE_crosswire"), &own).unwrap();
         let output = std::process::Command::new(&own).args(args).env("PATH", "").output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");

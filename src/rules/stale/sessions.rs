@@ -122,6 +122,11 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
             _ => {}
         }
     }
+    // A 400 in no words on a session that goes on was about that one request.
+    let last_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v) && !v.is_get()).map(|v| v.asked).max();
+    refusals.retain(|v| {
+        get(*v).is_some_and(|x| refusal(x) != Some(Refusal::Odd) || last_ok.is_none_or(|t| t <= answered_at(x)))
+    });
     let first = *refusals.first()?;
     let opened = answered_at(get(first)?);
     let begun_before = first_ok.is_none() && began_before(world, get(first)?);

@@ -5,8 +5,10 @@ use super::windows::stories;
 use crate::join::World;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
+use crate::model::time::Time;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request, duration};
+use rustc_hash::FxHashMap;
 
 /// The input must go on for this long after a refusal before "never" can be said, ns.
 const WATCHED_NS: i64 = 10_000_000_000;
@@ -30,7 +32,21 @@ What to do: upgrade or restart the client.",
     check,
 };
 
+/// A client as logs show it: address and user agent.
+type Who<'a> = (Option<std::net::IpAddr>, Option<&'a str>);
+
+/// When each client last began a session.
+fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
+    let mut out: FxHashMap<Who<'_>, Time> = FxHashMap::default();
+    for x in world.fronts().filter_map(|v| world.visits.get(v as usize)).filter(|x| x.carries("initialize")) {
+        let last = out.entry((x.peer, x.user_agent.as_deref())).or_insert(x.asked);
+        *last = x.asked.max(*last);
+    }
+    out
+}
+
 fn check(world: &World, claims: &mut Claims<'_>) {
+    let begun = last_begun(world);
     for story in stories(world) {
         let r = &story.refused;
         // Where replicas take turns, a refusal or two more say nothing about the client.
@@ -44,6 +60,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         ) else {
             continue;
         };
+        // A log does not tell clients of one address apart: any that began anew may be this one, however late.
+        let anew = begun.get(&(first.peer, first.user_agent.as_deref())).is_some_and(|t| *t > first.asked);
+        if !first.place.is_frame && anew {
+            continue;
+        }
         let deleted = r
             .visits
             .iter()
