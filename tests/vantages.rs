@@ -400,3 +400,33 @@ fn frames_in_a_client_log_show_a_crossing_without_a_capture() {
         (&[Client, Proxy, Server][..], &[][..])
     );
 }
+
+/// A line of an nginx access log in JSON.
+fn nginx(second: u32, status: u16, session: &str, given: &str) -> String {
+    format!(
+        r#"{{"time_iso8601":"2026-10-05T12:00:{second:02}+00:00","msec":1791201{:03}.045,"remote_addr":"10.11.211.197","remote_port":"49937","request_method":"POST","request_uri":"/mcp","server_protocol":"HTTP/1.1","status":{status},"body_bytes_sent":397,"request_time":0.019,"upstream_status":"{status}","http_mcp_session_id":"{session}","sent_http_mcp_session_id":"{given}","http_user_agent":"agent/1"}}"#,
+        600 + second
+    )
+}
+
+fn rules_of(lines: &[String]) -> BTreeSet<&'static str> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    analyze(&[path]).findings.iter().map(|f| f.rule).collect()
+}
+
+#[test]
+fn a_400_on_a_session_that_goes_on_is_about_one_request() {
+    let begin = [nginx(1, 200, "", "aaaa-1"), nginx(2, 202, "aaaa-1", ""), nginx(3, 200, "aaaa-1", "")];
+    let goes_on = [nginx(4, 400, "aaaa-1", ""), nginx(6, 200, "aaaa-1", ""), nginx(9, 200, "aaaa-1", "")];
+    assert_eq!(rules_of(&[&begin[..], &goes_on[..]].concat()), BTreeSet::new());
+    // The same refusals, and the client starts anew.
+    let anew = [nginx(4, 400, "aaaa-1", ""), nginx(6, 200, "", "bbbb-2"), nginx(7, 202, "bbbb-2", "")];
+    let found = rules_of(&[&begin[..], &anew[..], &[nginx(9, 200, "bbbb-2", "")]].concat());
+    assert!(found.contains("stale/wrong-status"), "{found:?}");
+    // With 404 it is said by the specification, and replicas take turns.
+    let turns = [nginx(4, 404, "aaaa-1", ""), nginx(6, 200, "aaaa-1", ""), nginx(9, 200, "aaaa-1", "")];
+    let found = rules_of(&[&begin[..], &turns[..]].concat());
+    assert!(found.contains("session/replica-split"), "{found:?}");
+}
