@@ -430,3 +430,22 @@ fn a_400_on_a_session_that_goes_on_is_about_one_request() {
     let found = rules_of(&[&begin[..], &turns[..]].concat());
     assert!(found.contains("session/replica-split"), "{found:?}");
 }
+
+#[test]
+fn an_event_is_near_its_line_however_many_fields_the_journal_has() {
+    let export = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/17-real-journald/journal.export");
+    let truth = analyze(std::slice::from_ref(&export));
+    assert!(truth.sessions.len() > 1 && !truth.findings.is_empty());
+    let mut long = vec![];
+    for line in std::fs::read(&export).unwrap().split_inclusive(|b| *b == b'\n') {
+        long.extend_from_slice(line);
+        if line.starts_with(b"__CURSOR=") {
+            long.extend_from_slice("_FIELD_OF_A_JOURNAL=value\n".repeat(40).as_bytes());
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.export");
+    std::fs::write(&path, long).unwrap();
+    let report = analyze(&[path]);
+    assert_eq!((said(&report), report.sessions.len()), (said(&truth), truth.sessions.len()));
+}

@@ -8,7 +8,7 @@ use super::{clients, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::Visit;
 use crate::model::place::{InputId, Vantage};
-use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record};
+use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record, When};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What the logs of a run say.
@@ -106,6 +106,15 @@ fn lines(access: &[AccessRecord], paths: &FxHashSet<String>, events: &[LogEvent]
 
 /// Lines between an event about a session and the access line it belongs to.
 const NEAR_LINES: u64 = 12;
+/// Time between the two, where an entry has many lines (the journal's export format) or none, ns.
+const NEAR_NS: i64 = 50_000_000;
+
+/// Does a line of the same log that follows an event stand right behind it?
+fn is_right_behind(v: &Visit, e: &LogEvent) -> bool {
+    let apart = |w: When| v.at.at.since(w.at).abs();
+    v.place.number.saturating_sub(e.place.number) <= NEAR_LINES
+        || e.when.is_some_and(|w| w.error_ns <= NEAR_NS && v.at.error_ns <= NEAR_NS && apart(w) <= NEAR_NS)
+}
 
 /// A server says which session it created or refused right before the access line of that request.
 fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
@@ -124,9 +133,9 @@ fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
             .unwrap_or_default()
             .iter()
             .copied()
-            .find(|i| visits.get(*i).is_some_and(|v| v.place.number - e.place.number > NEAR_LINES || v.is_post()));
+            .find(|i| visits.get(*i).is_some_and(|v| !is_right_behind(v, e) || v.is_post()));
         let Some(v) = next.and_then(|i| visits.get_mut(i)) else { continue };
-        if v.place.number - e.place.number <= NEAR_LINES && wanted(v) && v.session.is_none() && v.given.is_none() {
+        if is_right_behind(v, e) && wanted(v) && v.session.is_none() && v.given.is_none() {
             match e.kind {
                 LogEventKind::SessionCreated => v.given = Some(session.clone()),
                 _ => v.session = Some(session.clone()),
