@@ -83,5 +83,6 @@ fn coverage() {
     let mut report = common::collision();
     assert_eq!(coverage_percent(&report), 100.0);
     report.calls[0].outcome = Outcome::Unobserved;
+    report.summary.unobserved = 1;
     assert_eq!(coverage_percent(&report), 75.0);
 }
