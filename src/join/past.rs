@@ -84,14 +84,27 @@ pub struct SessionPast {
     pub(super) has_use: bool,
     /// Exchanges with a `tools/call` that were looked at.
     pub(super) tool_calls: u32,
-    /// The greatest number among its ids, and the latest.
-    pub(super) greatest: Option<(i64, i64)>,
+    /// How its ids run.
+    pub(super) numbering: Option<Numbering>,
     /// Exchanges kept because of their numbers, or because the session was refused.
     pub(super) kept: u32,
     /// The last request looked at.
     pub(super) asked: Option<Time>,
     /// It was refused.
     pub(super) refused: bool,
+}
+
+/// How the numbers among a session's ids run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbering {
+    /// The greatest.
+    pub greatest: i64,
+    /// The last one sent.
+    pub latest: i64,
+    /// How often the greatest grew.
+    pub steps: u32,
+    /// One was sent twice in a row.
+    pub repeats: bool,
 }
 
 impl Past {

@@ -9,7 +9,7 @@ use super::answers::{self, Answers, HopCallId, Oddity, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
-use super::past::{Past, SessionPast, without_bodies};
+use super::past::{Numbering, Past, SessionPast, without_bodies};
 use crate::mcp::{RpcKind, Tracked, Visit};
 use crate::model::exchange::End;
 use crate::model::id::RpcId;
@@ -31,11 +31,11 @@ const KEPT: u32 = 256;
 /// Exchanges of one group that go on into the next part, at most.
 const CARRIED: usize = 256;
 
-/// An exchange that is over, and whether a rule will want it: for what it is, or for another's sake.
+/// An exchange that is over and goes on into the next part: whether it is odd by itself, and what was decided.
 struct Carried {
     visit: Visit,
     odd: bool,
-    wanted: bool,
+    fate: Fate,
 }
 
 /// Joins a capture in parts, and keeps what the rules need at the end.
@@ -63,23 +63,23 @@ impl Parts {
         let carried = std::mem::take(&mut self.carried);
         let (old, over) = (carried.len(), carried.len() + ended.len());
         let mut odd: Vec<bool> = carried.iter().map(|c| c.odd).collect();
-        let mut wanted: Vec<bool> = carried.iter().map(|c| c.wanted).collect();
+        let mut fates: Vec<Fate> = carried.iter().map(|c| c.fate).collect();
         let visits: Vec<Visit> = carried.into_iter().map(|c| c.visit).chain(ended).chain(open).collect();
         odd.resize(visits.len(), false);
-        wanted.resize(visits.len(), false);
+        fates.resize(visits.len(), Fate::Clean);
         let part = Part::new(&visits, &mut self.past, old..over);
         part.find_odd(&mut odd, over);
-        part.want(&odd, &mut wanted);
+        part.want(&odd, &mut fates);
         let mut go_on = part.go_on(&odd, over);
         let keys: Vec<GroupKey> = (0..over).map(|v| part.key(v)).collect();
         let Part { order, chains, .. } = part;
-        let mut fates = self.outline(&visits, &order, &keys, &wanted, old..over);
+        self.outline(&visits, &order, &keys, &mut fates, old..over);
         let behind = together(&chains, &mut fates, &mut go_on, over);
         for (v, visit) in visits.into_iter().take(over).enumerate() {
             let fate = fates.get(v).copied().unwrap_or(Fate::Wanted);
             if go_on.get(v) == Some(&true) {
                 let odd = odd.get(v) == Some(&true);
-                self.carried.push(Carried { visit, odd, wanted: fate == Fate::Wanted });
+                self.carried.push(Carried { visit, odd, fate });
                 continue;
             }
             match (fate, keys.get(v)) {
@@ -108,16 +108,15 @@ impl Parts {
         (self.past, Tracked { visits, ..rest }, known)
     }
 
-    /// Which of the clean exchanges their sessions' stories need, in order of time.
+    /// Marks the exchanges of `new` that their sessions' stories need, in order of time.
     fn outline(
         &mut self,
         visits: &[Visit],
         order: &[u32],
         keys: &[GroupKey],
-        wanted: &[bool],
+        fates: &mut [Fate],
         new: std::ops::Range<usize>,
-    ) -> Vec<Fate> {
-        let mut fates: Vec<Fate> = wanted.iter().map(|w| if *w { Fate::Wanted } else { Fate::Clean }).collect();
+    ) {
         for visit in visits.get(new.clone()).unwrap_or_default().iter().filter(|v| may_refuse(v)) {
             self.past.note_refusal(visit);
         }
@@ -127,38 +126,33 @@ impl Parts {
                 continue;
             }
             let mut session = self.past.sessions.remove(key).unwrap_or_default();
-            let why = self.needs(&mut session, visit);
-            *fate = match (*fate, why) {
-                (Fate::Clean, Some(fate)) => fate,
-                (fate, _) => fate,
-            };
+            *fate = (*fate).max(self.needs(&mut session, visit));
             self.past.sessions.insert(key.clone(), session);
         }
-        fates
     }
 
     /// Does the story of its session need the visit? Notes what it adds to the story.
-    fn needs(&self, session: &mut SessionPast, visit: &Visit) -> Option<Fate> {
-        let mut need = None;
+    fn needs(&self, session: &mut SessionPast, visit: &Visit) -> Fate {
+        let mut need = Fate::Clean;
         if visit.carries("initialize") {
             session.began = Some(session.began.unwrap_or(visit.asked));
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
         if visit.carries("notifications/initialized") {
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
-        let is_use = visit.is_post() && need.is_none();
+        let is_use = visit.is_post() && need == Fate::Clean;
         if is_use && !std::mem::replace(&mut session.has_use, true) {
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
         if visit.carries("tools/call") && session.tool_calls == 0 {
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
         // The first request after others were refused says whether this session lived on.
         if let Some(before) = session.asked.replace(visit.asked)
             && self.past.refused_between(before, visit.asked)
         {
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
         session.tool_calls += u32::from(visit.carries("tools/call"));
         // How a client went on after a refusal: up to its first calls, and what it sent again.
@@ -167,15 +161,19 @@ impl Parts {
             && (session.tool_calls <= FIRST_CALLS
                 || visit.asked.since(began) <= FRESH_NS && self.past.was_refused_before(visit))
         {
-            need = Some(Fate::Outline);
+            need = Fate::Outline;
         }
         session.refused |= may_refuse(visit);
-        let odd = visit.requests().filter_map(|r| r.id.as_ref()).filter(|id| is_out_of_order(session, id)).count() > 0;
-        if (odd || session.refused) && session.kept < KEPT {
-            session.kept += 1;
-            need = Some(Fate::Wanted);
+        let ids = visit.requests().filter_map(|r| r.id.as_ref());
+        let by_id = ids.map(|id| by_number(session, id)).max().unwrap_or(Fate::Clean);
+        if by_id == Fate::Wanted || session.refused {
+            if session.kept < KEPT {
+                session.kept += 1;
+                need = Fate::Wanted;
+            }
+            return need;
         }
-        need
+        need.max(by_id)
     }
 }
 
@@ -208,16 +206,27 @@ fn may_refuse(visit: &Visit) -> bool {
     visit.session.is_some() && (refused || said)
 }
 
-/// Is an id a number that its session has passed already, as where two conversations share it?
-/// A connector that sends one id for every call is no such case.
-fn is_out_of_order(session: &mut SessionPast, id: &RpcId) -> bool {
-    let Some(n) = super::conversations::number(id) else { return false };
-    let Some((greatest, latest)) = session.greatest else {
-        session.greatest = Some((n, n));
-        return false;
+/// A number that its session has passed already is wanted, since two conversations may share it. A connector
+/// that sends one id for every call is no such case: only the first repetition is kept.
+fn by_number(session: &mut SessionPast, id: &RpcId) -> Fate {
+    let Some(n) = super::conversations::number(id) else { return Fate::Clean };
+    let Some(before) = session.numbering.replace(Numbering { greatest: n, latest: n, steps: 0, repeats: false }) else {
+        return Fate::Clean;
     };
-    session.greatest = Some((greatest.max(n), n));
-    n <= greatest && n != latest
+    let grew = n > before.greatest;
+    let repeats = n == before.latest && before.steps < 2;
+    session.numbering = Some(Numbering {
+        greatest: before.greatest.max(n),
+        latest: n,
+        steps: before.steps.saturating_add(u32::from(grew)),
+        repeats: before.repeats || repeats,
+    });
+    match (grew, repeats) {
+        (true, _) => Fate::Clean,
+        (false, true) if before.repeats => Fate::Clean,
+        (false, true) => Fate::Outline,
+        (false, false) => Fate::Wanted,
+    }
 }
 
 /// A part joined, without the rules.
@@ -357,9 +366,9 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Marks what is odd and what was in flight with it: that is its batch, and may own its reply.
-    fn want(&self, odd: &[bool], wanted: &mut [bool]) {
-        wanted.iter_mut().zip(odd).for_each(|(w, o)| *w |= o);
+    /// Wants what is odd and what was in flight with it: that is its batch, and may own its reply.
+    fn want(&self, odd: &[bool], fates: &mut [Fate]) {
+        fates.iter_mut().zip(odd).filter(|(_, odd)| **odd).for_each(|(fate, _)| *fate = Fate::Wanted);
         let is_odd = |c: HopCallId| self.visit_of(c).is_some_and(|v| odd.get(v as usize) == Some(&true));
         let asked = |c: HopCallId| self.answers.calls.get(c as usize).map(|c| c.asked);
         let mut with: Vec<u32> = vec![];
@@ -383,8 +392,8 @@ impl<'a> Part<'a> {
             }
         }
         for v in with {
-            if let Some(slot) = wanted.get_mut(v as usize) {
-                *slot = true;
+            if let Some(fate) = fates.get_mut(v as usize) {
+                *fate = Fate::Wanted;
             }
         }
     }

@@ -37,6 +37,27 @@ pub fn call_sent_again() {
     );
 }
 
+/// The first calls of the new session are in flight together, so that a part can end among them.
+pub fn first_calls_overlap() {
+    let (mut t, s) = known("s-1111");
+    refused(t.at(20_000), &s, 7, 404, &gone());
+    let new = t.wait(100).handshake(&client("2025-06-18"), Some("s-2222"));
+    let first = append(&mut t, &new, 7, "walk-0017");
+    let slow = update(t.wait(10), &new, 8, "park-0042");
+    t.wait(10).answer(first, &append_result("walk-0017"));
+    for n in 9..14 {
+        let x = append(t.wait(10), &new, n, &format!("walk-00{n}"));
+        t.wait(5).answer(x, &append_result(&format!("walk-00{n}")));
+    }
+    t.wait(500).answer(slow, &update_result("park-0042"));
+    for n in 14..24 {
+        let x = append(t.wait(10), &new, n, &format!("walk-00{n}"));
+        t.wait(5).answer(x, &append_result(&format!("walk-00{n}")));
+    }
+    let report = finds(&t, &[FAST]);
+    assert!(report.windows[0].next_call.is_some() && report.windows[0].silence_s.is_some());
+}
+
 pub fn call_lost() {
     let (mut t, s) = known("s-1111");
     refused(t.at(20_000), &s, 7, 404, &gone());
@@ -253,6 +274,7 @@ pub fn sessions_that_are_used() {
 
 crate::table::tests!(
     call_sent_again,
+    first_calls_overlap,
     call_lost,
     all_sessions_die_at_once,
     used_after_delete,

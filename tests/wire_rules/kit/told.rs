@@ -9,6 +9,10 @@ use std::path::Path;
 
 /// Analyses captures, given as packets.
 pub fn analyze_all(captures: &[&[Packet]]) -> Report {
+    analyze_with(captures, &AnalyzeOptions::default())
+}
+
+fn analyze_with(captures: &[&[Packet]], options: &AnalyzeOptions) -> Report {
     let files: Vec<Vec<u8>> = captures.iter().map(|c| write(c)).collect();
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<String> =
@@ -16,7 +20,7 @@ pub fn analyze_all(captures: &[&[Packet]]) -> Report {
     for (path, file) in paths.iter().zip(files) {
         std::fs::write(path, file).unwrap();
     }
-    crosswire::analyze::run(&paths, &ReadOptions::default(), &AnalyzeOptions::default()).unwrap()
+    crosswire::analyze::run(&paths, &ReadOptions::default(), options).unwrap()
 }
 
 /// Analyses one capture.
@@ -101,7 +105,21 @@ pub fn outcome(report: &Report, name: &str) -> String {
 pub fn finds(t: &Traffic, want: &[&str]) -> Report {
     let report = analyze(&t.packets());
     same(&report, want);
+    same_in_parts(&report, &t.packets());
     report
+}
+
+/// Joined in parts, with clean calls gone after each, the capture says the same.
+#[track_caller]
+fn same_in_parts(whole: &Report, packets: &[Packet]) {
+    let said = |r: &Report| {
+        let windows = r.windows.iter().map(|w| serde_json::to_string(w).unwrap());
+        r.findings.iter().map(|f| serde_json::to_string(f).unwrap()).chain(windows).collect::<Vec<_>>()
+    };
+    for part_visits in [1, 3] {
+        let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
+        assert_eq!(said(&analyze_with(&[packets], &options)), said(whole), "in parts of {part_visits}");
+    }
 }
 
 /// The report holds these findings, and no other.
