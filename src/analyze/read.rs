@@ -1,25 +1,23 @@
 //! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
 use super::parts::Joiner;
-use crate::input::capture::bpf::Filtered;
-use crate::input::capture::{CaptureInput, CaptureKind, CaptureStats, Frame, FrameSink, read_all};
+use crate::input::capture::CaptureInput;
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::join::retire::Parts;
 use crate::mcp::{Tracked, Tracker};
+use crate::model::exchange::{Event, Exchange, ExchangeSink};
 use crate::model::limits::LINE_BYTES;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::{Record, When};
 use crate::model::report::InputInfo;
-use crate::wire::packet::Decoder;
-use crate::wire::tls::{KeyStore, TlsCount, TlsSetup};
-use crate::wire::{Wire, WireOptions, recorded};
+use crate::wire::tls::{KeyStore, TlsCount};
+use crate::wire::{captures, recorded};
 use std::io::BufRead;
-use std::sync::Arc;
 
 /// Everything that was read.
 #[derive(Default)]
@@ -114,30 +112,18 @@ fn unknown(name: &str) -> String {
     )
 }
 
-struct Frames<'a> {
-    /// One an input: fragments of two captures are not each other's.
-    decoders: Vec<Decoder>,
-    wire: Wire,
+/// Tracks exchanges, and joins those that have ended while reading goes on.
+struct Joining<'a> {
     tracker: &'a mut Tracker,
     joiner: Joiner,
-    problems: &'a mut Vec<Problems>,
-    tls: Arc<TlsSetup>,
 }
 
-impl FrameSink for Frames<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
-        let input = frame.place.input as usize;
-        let (Some(problems), Some(decoder)) = (self.problems.get_mut(input), self.decoders.get_mut(input)) else {
-            return;
-        };
-        if let Some(segment) = decoder.segment(frame, problems) {
-            self.wire.segment(segment, self.tracker, self.problems);
+impl ExchangeSink for Joining<'_> {
+    fn event(&mut self, exchange: &Exchange, event: Event<'_>) {
+        self.tracker.event(exchange, event);
+        if matches!(event, Event::End) {
             self.joiner.take(self.tracker);
         }
-    }
-
-    fn secrets(&mut self, _: InputId, key_log: &[u8]) {
-        self.tls.keys.read(key_log);
     }
 }
 
@@ -168,28 +154,16 @@ fn read_captures(
     tracker: &mut Tracker,
     out: &mut Gathered,
 ) -> Joiner {
-    let tls = Arc::new(TlsSetup::new(Arc::new(key_store(options, out))));
+    let keys = key_store(options, out);
     if captures.is_empty() {
         return joiner;
     }
     let mut problems: Vec<Problems> = vec![Problems::default(); out.inputs.len()];
-    let ids: Vec<(InputId, CaptureKind)> = captures.iter().map(|c| (c.input, c.kind)).collect();
-    let mut frames = Frames {
-        decoders: std::iter::repeat_with(Decoder::new).take(out.inputs.len()).collect(),
-        wire: Wire::new(WireOptions { tls: tls.clone() }),
-        tracker,
-        joiner,
-        problems: &mut problems,
-        tls,
-    };
-    let stats: Vec<CaptureStats> = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
-    let Frames { decoders, mut wire, tracker, problems: all, tls, joiner } = frames;
-    for (mut decoder, problems) in decoders.into_iter().zip(all.iter_mut()) {
-        decoder.finish(problems);
-    }
-    wire.finish(tracker, all);
-    out.tls = tls.count();
-    for ((input, _), stats) in ids.iter().zip(stats) {
+    let ids: Vec<InputId> = captures.iter().map(|c| c.input).collect();
+    let mut joining = Joining { tracker, joiner };
+    let (stats, tls) = captures::read(captures, keys, options.filter.as_deref(), &mut joining, &mut problems);
+    out.tls = tls;
+    for (input, stats) in ids.iter().zip(stats) {
         let Some(info) = out.inputs.get_mut(*input as usize) else { continue };
         let name = std::mem::take(&mut info.name);
         *info = stats.into_info(&name);
@@ -197,7 +171,7 @@ fn read_captures(
             info.problems.merge(more);
         }
     }
-    joiner
+    joining.joiner
 }
 
 fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker: &mut Tracker, out: &mut Gathered) {

@@ -10,11 +10,11 @@ use crate::model::options::AnalyzeOptions;
 use crate::model::place::{Side, Vantage};
 use crate::model::record::ClientOutcome;
 use crate::model::report::{
-    Bodies, Call, CallKey, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow,
-    Sighting, Summary,
+    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Sighting,
+    Summary, cited,
 };
 use crate::rules::claim::Checked;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Fills in the report.
@@ -30,7 +30,7 @@ pub fn report(
         info.shows = shows(world, n as u32, info.vantage);
     }
     let tally = tally(world, &mut inputs);
-    let cited = options.cited_calls_only.then(|| cited(&checked));
+    let cited = options.cited_calls_only.then(|| cited(&checked.findings, &checked.windows));
     let wanted = |c: &&JointCall| cited.as_ref().is_none_or(|keys| keys.contains(&c.key));
     let calls: Vec<Call> = world.calls.iter().filter(wanted).map(|c| call(world, c, options)).collect();
     let sessions = sessions::rows(world);
@@ -93,13 +93,6 @@ fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
         }
     }
     out
-}
-
-/// Keys of the calls that findings and windows cite.
-fn cited(checked: &Checked) -> FxHashSet<CallKey> {
-    let findings = checked.findings.iter().flat_map(|f| f.calls.iter().copied().chain(f.victim).chain(f.owner));
-    let windows = checked.windows.iter().flat_map(|w| w.lost.iter().copied().chain(w.trigger_call));
-    findings.chain(windows).collect()
 }
 
 /// What an input can and cannot show, in one line.

@@ -88,6 +88,23 @@ pub fn to(path: Option<&Path>, body: impl FnOnce(&mut dyn Write) -> io::Result<(
     write().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
+/// Writes a report as JSON or in words.
+///
+/// # Errors
+/// Those of writing.
+pub fn json_or(
+    is_json: bool,
+    report: &impl serde::Serialize,
+    out: &mut dyn Write,
+    words: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    if !is_json {
+        return words(out);
+    }
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    out.write_all(b"\n")
+}
+
 /// Writes to standard output through a buffer.
 ///
 /// # Errors

@@ -142,14 +142,9 @@ impl Probe {
 
     fn write(&self, report: &Report) -> anyhow::Result<()> {
         let options = output::plain(self.output.is_none());
-        let body = |out: &mut dyn Write| -> std::io::Result<()> {
-            if self.format == "json" {
-                serde_json::to_writer_pretty(&mut *out, report)?;
-                return out.write_all(b"\n");
-            }
-            render::text(report, &options, out)
-        };
-        output::to(self.output.as_deref(), body)
+        let is_json = self.format == "json";
+        let words = |out: &mut dyn Write| render::text(report, &options, out);
+        output::to(self.output.as_deref(), |out| output::json_or(is_json, report, out, words))
     }
 }
 

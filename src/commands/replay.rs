@@ -168,14 +168,8 @@ impl Replay {
             recorded_headers: self.recorded_header.clone(),
         };
         let report = replay::run(&client, &schedule, &options);
-        let body = |out: &mut dyn Write| -> std::io::Result<()> {
-            if self.format == "json" {
-                serde_json::to_writer_pretty(&mut *out, &report)?;
-                return out.write_all(b"\n");
-            }
-            report.text(out)
-        };
-        output::to(self.output.as_deref(), body)?;
+        let is_json = self.format == "json";
+        output::to(self.output.as_deref(), |out| output::json_or(is_json, &report, out, |out| report.text(out)))?;
         finish(client.recorder.as_ref(), self.connect.write.as_ref())?;
         let differs = || report.calls.iter().any(|c| matches!(c.verdict, replay::report::Verdict::Differs { .. }));
         Ok(match (had_trouble || !report.troubles.is_empty(), report.has_findings() || (self.strict && differs())) {
@@ -186,11 +180,7 @@ impl Replay {
     }
 
     fn print(&self, schedule: &Schedule) -> anyhow::Result<()> {
-        let body = |out: &mut dyn Write| -> std::io::Result<()> {
-            if self.format == "json" {
-                serde_json::to_writer_pretty(&mut *out, schedule)?;
-                return out.write_all(b"\n");
-            }
+        let words = |out: &mut dyn Write| -> std::io::Result<()> {
             let (calls, sessions) = (schedule.calls.len(), schedule.sessions.len());
             let s = if sessions == 1 { "" } else { "s" };
             writeln!(out, "{calls} calls in {sessions} session{s}")?;
@@ -207,6 +197,7 @@ impl Replay {
             }
             Ok(())
         };
-        output::to(self.output.as_deref(), body)
+        let is_json = self.format == "json";
+        output::to(self.output.as_deref(), |out| output::json_or(is_json, schedule, out, words))
     }
 }

@@ -11,7 +11,7 @@ use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::report::{Report, Severity};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, FromArgMatches};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -171,14 +171,8 @@ impl Serve {
         }
         server.run(&player);
         let report = player.report();
-        let body = |out: &mut dyn Write| -> std::io::Result<()> {
-            if self.format == "json" {
-                serde_json::to_writer_pretty(&mut *out, &report)?;
-                return out.write_all(b"\n");
-            }
-            report.text(out)
-        };
-        output::to(self.output.as_deref(), body)?;
+        let is_json = self.format == "json";
+        output::to(self.output.as_deref(), |out| output::json_or(is_json, &report, out, |out| report.text(out)))?;
         finish(recorder.as_ref(), self.write.as_ref())?;
         Ok(CLEAN)
     }

@@ -2,8 +2,7 @@
 //! times between them.
 
 use super::wire::Headers;
-use crate::input::capture::bpf::Filtered;
-use crate::input::capture::{CaptureInput, Frame, FrameSink, read_all};
+use crate::input::capture::CaptureInput;
 use crate::input::{Detected, detect, expand};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
 use crate::mcp::scan;
@@ -12,13 +11,11 @@ use crate::model::id::RpcId;
 use crate::model::options::ReadOptions;
 use crate::model::place::InputId;
 use crate::model::problem::{Problem, Problems};
-use crate::wire::packet::Decoder;
-use crate::wire::tls::{KeyStore, TlsSetup};
-use crate::wire::{Wire, WireOptions, recorded};
+use crate::wire::tls::KeyStore;
+use crate::wire::{captures, recorded};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// A request that the client sent.
 #[derive(Clone, Debug)]
@@ -177,17 +174,8 @@ fn read_captures(
             Err(e) => troubles.push(format!("{}: the key log cannot be read: {e}", path.display())),
         }
     }
-    let tls = Arc::new(TlsSetup::new(Arc::new(keys)));
     let inputs: Vec<InputId> = captures.iter().map(|c| c.input).collect();
-    let decoders = std::iter::repeat_with(Decoder::new).take(problems.len()).collect();
-    let wire = Wire::new(WireOptions { tls: tls.clone() });
-    let mut frames = Frames { decoders, wire, taping, problems, tls };
-    let stats = read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
-    let Frames { decoders, mut wire, taping, problems, .. } = frames;
-    for (mut decoder, problems) in decoders.into_iter().zip(problems.iter_mut()) {
-        decoder.finish(problems);
-    }
-    wire.finish(taping, problems);
+    let (stats, _) = captures::read(captures, keys, options.filter.as_deref(), taping, problems);
     for (input, stats) in inputs.into_iter().zip(stats) {
         if let Some(problems) = problems.get_mut(input as usize) {
             problems.merge(&stats.into_info("").problems);
@@ -201,30 +189,6 @@ fn sentence(name: &str, problem: &Problem) -> String {
     let place = problem.place.as_ref().map(|p| format!(" ({p})")).unwrap_or_default();
     let text = problem.text.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
     format!("{name}: {}, {times}{place}{text}", problem.kind.name())
-}
-
-struct Frames<'a> {
-    decoders: Vec<Decoder>,
-    wire: Wire,
-    taping: &'a mut Taping,
-    problems: &'a mut [Problems],
-    tls: Arc<TlsSetup>,
-}
-
-impl FrameSink for Frames<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
-        let input = frame.place.input as usize;
-        let (Some(problems), Some(decoder)) = (self.problems.get_mut(input), self.decoders.get_mut(input)) else {
-            return;
-        };
-        if let Some(segment) = decoder.segment(frame, problems) {
-            self.wire.segment(segment, self.taping, self.problems);
-        }
-    }
-
-    fn secrets(&mut self, _: InputId, key_log: &[u8]) {
-        self.tls.keys.read(key_log);
-    }
 }
 
 /// Collects exchanges.

@@ -1,7 +1,6 @@
 //! Reads captures and recordings again and keeps their exchanges with all messages.
 
-use crate::input::capture::bpf::Filtered;
-use crate::input::capture::{CaptureInput, Frame, FrameSink, read_all};
+use crate::input::capture::CaptureInput;
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, OpenInput, Source, detect, expand};
 use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Mark, Peer};
@@ -10,12 +9,10 @@ use crate::model::options::ReadOptions;
 use crate::model::place::InputId;
 use crate::model::problem::Problems;
 use crate::model::report::Report;
-use crate::wire::packet::Decoder;
-use crate::wire::tls::{KeyStore, TlsSetup};
-use crate::wire::{Wire, WireOptions, recorded};
+use crate::wire::tls::KeyStore;
+use crate::wire::{captures, recorded};
 use anyhow::bail;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// A message of an exchange, kept.
 #[derive(Clone, Debug)]
@@ -129,30 +126,6 @@ impl ExchangeSink for Sink {
     }
 }
 
-struct Frames<'a> {
-    decoders: Vec<Decoder>,
-    wire: Wire,
-    sink: &'a mut Sink,
-    problems: Vec<Problems>,
-    tls: Arc<TlsSetup>,
-}
-
-impl FrameSink for Frames<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
-        let input = frame.place.input as usize;
-        let (Some(problems), Some(decoder)) = (self.problems.get_mut(input), self.decoders.get_mut(input)) else {
-            return;
-        };
-        if let Some(segment) = decoder.segment(frame, problems) {
-            self.wire.segment(segment, self.sink, &mut self.problems);
-        }
-    }
-
-    fn secrets(&mut self, _: InputId, key_log: &[u8]) {
-        self.tls.keys.read(key_log);
-    }
-}
-
 /// All exchanges of the inputs, as they ended.
 ///
 /// # Errors
@@ -198,15 +171,5 @@ fn packets(captures: Vec<CaptureInput>, inputs: usize, options: &ReadOptions, si
     for log in options.keylogs.iter().filter_map(|path| std::fs::read(path).ok()) {
         keys.read(&log);
     }
-    let tls = Arc::new(TlsSetup::new(Arc::new(keys)));
-    let mut frames = Frames {
-        decoders: std::iter::repeat_with(Decoder::new).take(inputs).collect(),
-        wire: Wire::new(WireOptions { tls: tls.clone() }),
-        sink,
-        problems: vec![Problems::default(); inputs],
-        tls,
-    };
-    read_all(captures, &mut Filtered::new(options.filter.as_deref(), &mut frames));
-    let Frames { mut wire, sink, mut problems, .. } = frames;
-    wire.finish(sink, &mut problems);
+    captures::read(captures, keys, options.filter.as_deref(), sink, &mut vec![Problems::default(); inputs]);
 }

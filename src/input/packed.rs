@@ -13,6 +13,18 @@ pub trait Opener: Debug + Send + Sync {
     fn open(&self) -> Result<Box<dyn Read + Send>>;
 }
 
+/// Bytes in memory, for tests.
+#[cfg(test)]
+#[derive(Debug)]
+pub struct Memory(pub Vec<u8>);
+
+#[cfg(test)]
+impl Opener for Memory {
+    fn open(&self) -> Result<Box<dyn Read + Send>> {
+        Ok(Box::new(std::io::Cursor::new(self.0.clone())))
+    }
+}
+
 /// An input inside something else.
 #[derive(Clone, Debug)]
 pub struct Packed {

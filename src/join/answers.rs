@@ -7,7 +7,7 @@ use super::groups::{GroupId, Groups};
 use crate::mcp::content::occurs;
 use crate::mcp::visit::{Reply, Visit};
 use crate::mcp::{Rpc, RpcKind};
-use crate::model::exchange::End;
+use crate::model::exchange::{End, Mark};
 use crate::model::id::RpcId;
 use crate::model::report::Channel;
 use crate::model::time::Time;
@@ -224,6 +224,19 @@ impl Index {
 /// How many earlier uses of an id are looked at: a connector that sends id 1 for every call must
 /// not make this quadratic.
 const LOOK_BACK: usize = 64;
+
+/// When what a call's caller got was complete.
+pub fn replied(visits: &[Visit], call: &HopCall) -> Option<Mark> {
+    Some(get(visits, call.answer?.at)?.1.last)
+}
+
+/// Until when a call was in flight: its reply, else its stream's end. None: it is open.
+pub fn until(visits: &[Visit], call: &HopCall) -> Option<Time> {
+    replied(visits, call).map(|m| m.at).or(call.closed)
+}
+
+/// Of a call that is open: no time is later.
+pub const NEVER: Time = Time::from_ns(i64::MAX, 9);
 
 /// The request of a call.
 pub fn rpc<'a>(visits: &'a [Visit], call: &HopCall) -> Option<&'a Rpc> {

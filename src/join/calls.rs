@@ -124,15 +124,8 @@ impl World {
         let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
         logs.offsets.extend(captures);
         let mut visits = tracked.visits;
-        let mut order: Vec<u32> = (0..visits.len() as u32).collect();
-        order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
         let mut groups = Groups::from(&past.servers);
-        let mut hop_of = vec![0; visits.len()];
-        for &v in &order {
-            if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
-                *slot = groups.hop(visit);
-            }
-        }
+        let (order, hop_of) = groups.hops(&visits);
         let mut chains = chain::chains(&visits, &hop_of, &groups, &order, &mut past.votes);
         logs::join_lines(&mut visits, &mut chains, &mut logs);
         let answers = answers::answers(&visits, &mut groups, &order);
@@ -432,13 +425,12 @@ impl World {
 
     /// When the reply of a call at a hop was complete.
     pub fn replied(&self, c: HopCallId) -> Option<Mark> {
-        let answer = self.hop_call(c)?.answer?;
-        Some(self.reply(answer.at)?.1.last)
+        answers::replied(&self.visits, self.hop_call(c)?)
     }
 
     /// Until when a call was in flight at its hop: its reply, else its stream's end.
     pub fn until(&self, c: HopCallId) -> Option<Time> {
-        self.replied(c).map(|m| m.at).or(self.hop_call(c)?.closed)
+        answers::until(&self.visits, self.hop_call(c)?)
     }
 
     /// Has the call's stream been watched for so long that silence means no reply?

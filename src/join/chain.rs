@@ -240,7 +240,8 @@ fn merge(out: &mut Chains, a: u32, b: u32) {
 /// take about as long. None: nothing to align by.
 pub fn capture_offsets(visits: &[Visit], inputs: &[InputId]) -> FxHashMap<InputId, Option<Offset>> {
     let mut unique: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
-    for (v, visit) in visits.iter().enumerate() {
+    // One capture has nothing to be aligned with, and keys are hashes of messages.
+    for (v, visit) in visits.iter().enumerate().filter(|_| inputs.len() > 1) {
         if visit.rpc.iter().any(|r| r.id.is_some()) && visit.session.is_some() && visit.has_request {
             let list = unique.entry(key(visit)).or_default();
             if list.len() < 4 {

@@ -45,6 +45,19 @@ impl Groups {
         Groups { hops, servers: servers.to_vec(), ..Groups::default() }
     }
 
+    /// Numbers the hops of `visits` in order of time: that order, and the hop of each visit.
+    pub fn hops(&mut self, visits: &[Visit]) -> (Vec<u32>, Vec<u32>) {
+        let mut order: Vec<u32> = (0..visits.len() as u32).collect();
+        order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
+        let mut hop_of = vec![0; visits.len()];
+        for &v in &order {
+            if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
+                *slot = self.hop(visit);
+            }
+        }
+        (order, hop_of)
+    }
+
     /// The hop of a visit.
     pub fn hop(&mut self, visit: &Visit) -> u32 {
         let key = visit.server.map_or(HopKey::Log(visit.input), HopKey::Server);

@@ -5,7 +5,7 @@
 //! which the same cannot be said. Whoever adds a rule that needs more of clean exchanges has to keep it here;
 //! `tests/parts.rs` compares findings with and without.
 
-use super::answers::{self, Answers, HopCallId, Oddity, ReplyRef, rpc};
+use super::answers::{self, Answers, HopCallId, NEVER, Oddity, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
@@ -241,15 +241,8 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn new(visits: &'a [Visit], past: &mut Past, new: std::ops::Range<usize>) -> Part<'a> {
-        let mut order: Vec<u32> = (0..visits.len() as u32).collect();
-        order.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.at.at, x.exchange)));
         let mut groups = Groups::from(&past.servers);
-        let mut hop_of = vec![0; visits.len()];
-        for &v in &order {
-            if let (Some(visit), Some(slot)) = (visits.get(v as usize), hop_of.get_mut(v as usize)) {
-                *slot = groups.hop(visit);
-            }
-        }
+        let (order, hop_of) = groups.hops(visits);
         let chains = chain::chains(visits, &hop_of, &groups, &order, &mut past.votes);
         let answers = answers::answers(visits, &mut groups, &order);
         let contents = content::contents(visits, &answers, &groups, &mut past.known, new);
@@ -269,9 +262,7 @@ impl<'a> Part<'a> {
 
     /// Until when a call was in flight.
     fn until(&self, c: HopCallId) -> Time {
-        let Some(call) = self.answers.calls.get(c as usize) else { return Time::from_ns(i64::MAX, 9) };
-        let reply = call.answer.and_then(|a| self.reply(a.at)).map(|r| r.last.at);
-        reply.or(call.closed).unwrap_or(Time::from_ns(i64::MAX, 9))
+        self.answers.calls.get(c as usize).and_then(|c| answers::until(self.visits, c)).unwrap_or(NEVER)
     }
 
     fn reply(&self, r: ReplyRef) -> Option<&crate::mcp::Reply> {

@@ -10,8 +10,20 @@ use super::id::{RpcId, SessionId};
 use super::place::{Hop, InputId, Side, Vantage};
 use super::problem::Problems;
 use super::time::Time;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::sync::Arc;
+
+/// The calls that a finding names.
+pub fn finding_calls(f: &Finding) -> impl Iterator<Item = CallKey> + '_ {
+    f.calls.iter().copied().chain(f.victim).chain(f.owner)
+}
+
+/// The calls that findings and windows cite.
+pub fn cited(findings: &[Finding], windows: &[Window]) -> FxHashSet<CallKey> {
+    let lost = windows.iter().flat_map(|w| w.lost.iter().copied().chain(w.trigger_call));
+    findings.iter().flat_map(finding_calls).chain(lost).collect()
+}
 
 /// A call's key in a report: `c8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

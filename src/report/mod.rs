@@ -1,7 +1,7 @@
 //! Renderings of a [`Report`]. Rendering never invents: every word about
 //! the traffic comes from the report.
 
-use crate::model::report::{CallKey, Finding, Report};
+use crate::model::report::{self, CallKey, Finding, Report};
 use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
@@ -124,14 +124,12 @@ fn ladders(view: &View<'_>, options: &RenderOptions, max_rows: usize) -> Vec<lad
 
 /// The calls that a finding names.
 fn finding_calls(f: &Finding) -> Vec<CallKey> {
-    f.calls.iter().copied().chain(f.victim).chain(f.owner).collect()
+    report::finding_calls(f).collect()
 }
 
-/// The calls that findings and windows cite.
+/// The calls that a report's findings and windows cite.
 pub fn cited(report: &Report) -> FxHashSet<CallKey> {
-    let findings = report.findings.iter().flat_map(finding_calls);
-    let windows = report.windows.iter().flat_map(|w| w.lost.iter().copied().chain(w.trigger_call));
-    findings.chain(windows).collect()
+    report::cited(&report.findings, &report.windows)
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl Read for JoinedRead {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::Joined;
-    use crate::input::packed::Opener;
+    use crate::input::packed::{Memory, Opener};
     use crate::model::options::ReadOptions;
     use crate::scan::items::Item;
     use crate::scan::names::rotated;
@@ -170,14 +170,6 @@ mod tests {
     use crate::scan::survey::survey;
     use std::io::Read;
     use std::sync::Arc;
-
-    #[derive(Debug)]
-    struct Memory(Vec<u8>);
-    impl Opener for Memory {
-        fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
-            Ok(Box::new(std::io::Cursor::new(self.0.clone())))
-        }
-    }
 
     fn item(name: &str, text: &[u8]) -> Item {
         let opener: Arc<dyn Opener> = Arc::new(Memory(text.to_vec()));

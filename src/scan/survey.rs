@@ -403,19 +403,10 @@ fn times(format: &'static Format, context: &LogContext<'_>, lines: &[u8]) -> Opt
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{Kind, Mark, is_bomb, survey};
-    use crate::input::packed::Opener;
+    use crate::input::packed::{Memory, Opener};
     use crate::model::limits::{SCAN_RATIO, SCAN_RATIO_FREE_BYTES};
     use crate::model::options::ReadOptions;
-    use std::io::Read;
     use std::sync::Arc;
-
-    #[derive(Debug)]
-    struct Memory(Vec<u8>);
-    impl Opener for Memory {
-        fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
-            Ok(Box::new(std::io::Cursor::new(self.0.clone())))
-        }
-    }
 
     #[test]
     fn what_swells_is_a_bomb_only_beyond_what_is_free() {

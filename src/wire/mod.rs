@@ -5,6 +5,7 @@
 //! (`http1`, `http2`, `tls`, …), which tells an [`ExchangeSink`](crate::model::exchange::ExchangeSink) of exchanges.
 
 pub mod body;
+pub mod captures;
 mod driver;
 pub mod hpack;
 pub mod http1;

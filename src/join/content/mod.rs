@@ -9,7 +9,7 @@ mod learn;
 mod verdict;
 mod words;
 
-use super::answers::{Answers, HopCall, HopCallId, ReplyRef, rpc};
+use super::answers::{self, Answers, HopCall, HopCallId, NEVER, ReplyRef, rpc};
 use super::groups::{GroupId, Groups};
 use super::schema::Mismatch;
 use crate::mcp::content::ArgumentValues;
@@ -116,8 +116,7 @@ impl<'a> Judge<'a> {
 
     /// Until when a call was in flight: its reply, else its stream's end, else open.
     fn until(&self, call: &HopCall) -> Time {
-        let replied = call.answer.and_then(|a| self.reply(a.at)).map(|r| r.last.at);
-        replied.or(call.closed).unwrap_or(Time::from_ns(i64::MAX, 9))
+        answers::until(self.visits, call).unwrap_or(NEVER)
     }
 
     fn group(&mut self, group: GroupId, out: &mut Contents, suspects: &mut Vec<Suspect>) {
