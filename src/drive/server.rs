@@ -131,6 +131,11 @@ impl Connection<'_> {
         if self.client_closed {
             answer.closed(self.peer);
         }
+        // What is stopped ends with its recording: that it closes then is no act of the played server.
+        if self.stop.is_set() {
+            let _ = self.stream.shutdown(Shutdown::Both);
+            return;
+        }
         // A socket that does not linger resets its connection when it is closed (socket(7)).
         if resets && rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)).is_ok() {
             if let Some(tap) = &self.tap {

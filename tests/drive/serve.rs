@@ -147,6 +147,23 @@ fn a_connection_is_reset() {
 }
 
 #[test]
+fn a_stop_in_the_middle_of_a_call_is_nobodys_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("stopped.pcapng");
+    let faults = json!([{"tool": "a", "do": "hang"}]);
+    let (child, address) = serve(&[&script(dir.path(), faults), "-w", recording.to_str().unwrap()]);
+    let client = Client::open(&address);
+    std::thread::scope(|scope| {
+        let hanging = scope.spawn(|| client.call(1, "a", json!({})));
+        std::thread::sleep(Duration::from_millis(400));
+        report(child);
+        hanging.join().unwrap();
+    });
+    let report = analyze(&recording);
+    assert_eq!((&report["findings"], &report["summary"]["unobserved"]), (&json!([]), &1.into()), "{report}");
+}
+
+#[test]
 fn a_reply_on_the_get_stream() {
     let dir = tempfile::tempdir().unwrap();
     let (child, address) = serve(&[&script(dir.path(), json!([{"tool": "b", "do": "on-get"}]))]);

@@ -5,6 +5,7 @@ use super::held::{Origin, Trust};
 use super::{At, Clock, Output, Side};
 use crate::model::exchange::Mark;
 use crate::model::problem::ProblemKind;
+use crate::model::time::Time;
 use crate::wire::{Checksum, Close, Segment, flags};
 
 /// How far before the first segment seen a SYN that came late may stand, bytes.
@@ -143,7 +144,8 @@ impl Reassembler {
             && me.fin.is_none()
             && peer.fin.or(peer.rst).is_none()
             && me.high <= me.next
-            && !(me.good && segment.checksum == Checksum::Bad);
+            && !(me.good && segment.checksum == Checksum::Bad)
+            && (segment.flags & flags::FIN == 0 || peer.closed);
         let Some(ack) = segment.ack.filter(|_| simple) else { return false };
         let ack = peer.near(ack);
         if ack > peer.delivered() {
@@ -151,6 +153,7 @@ impl Reassembler {
         }
         me.good |= segment.checksum == Checksum::Good;
         me.seen = true;
+        me.spoke = me.spoke.max(Some(segment.mark.at));
         me.heard = me.heard.max(ack);
         let at =
             At { offset: me.next - me.start, acked: ack.min(peer.next).saturating_sub(peer.start), mark: segment.mark };
@@ -205,9 +208,11 @@ impl Reassembler {
             }
             peer.acked = ack;
         }
-        let (me, _) = self.pair(side);
+        let (me, peer) = self.pair(side);
         if me.started && me.near(segment.seq) <= me.next {
             me.heard = me.heard.max(ack);
+            me.spoke = me.spoke.max(Some(segment.mark.at));
+            peer.fin_settled |= peer.fin.is_some_and(|fin| segment.mark.at >= fin.mark.at || ack > fin.seq);
         }
         Some(ack)
     }
@@ -275,12 +280,13 @@ impl Reassembler {
     }
 
     fn note_ending(&mut self, side: Side, segment: &Segment<'_>, ack: Option<u64>, clock: &Clock) {
-        let (me, _) = self.pair(side);
+        let (me, peer) = self.pair(side);
         let seq = me.unwrap(segment.seq) + u64::from(segment.wire_len);
         let ending = Ending { seq, ack, mark: segment.mark, arrived: clock.count };
         let near = !me.started || (seq <= me.next.max(me.high) + WINDOW && seq + (1 << 20) >= me.next);
         if segment.flags & flags::FIN != 0 && me.fin.is_none() && (!me.started || seq >= me.next) && near {
             me.fin = Some(ending);
+            me.fin_settled = peer.spoke > Some(segment.mark.at) || peer.heard > seq;
         }
         if segment.flags & flags::RST != 0 && me.rst.is_none() && near {
             me.rst = Some(ending);
@@ -295,6 +301,23 @@ impl Reassembler {
         })
     }
 
+    /// Has the peer been heard past this FIN? In a file whose packets are out of the order of time,
+    /// what it sent before may follow, its own FIN too, and who ended a call depends on which was first.
+    fn is_settled(&self, side: Side) -> bool {
+        let (me, peer) = (self.of(side), self.of(side.other()));
+        me.fin_settled || me.rst.is_some() || peer.closed || peer.absent || !peer.seen
+    }
+
+    /// What `side` says at `time` comes after a FIN of the peer from before.
+    fn close_peer_before(&mut self, side: Side, time: Time, out: &mut impl Output) {
+        let (other, peer) = (side.other(), self.of(side.other()));
+        if let Some(fin) = peer.fin.filter(|fin| !peer.closed && fin.seq <= peer.delivered() && fin.mark.at <= time)
+            && !self.is_blocked(other, fin.ack)
+        {
+            self.close(other, fin, Close::Fin, out);
+        }
+    }
+
     /// Where the other direction is not captured, what this side acknowledges of it is missing.
     fn tell_absent(&mut self, side: Side, ack: Option<u64>, mark: Mark, out: &mut impl Output) {
         let (me, peer) = self.pair(side);
@@ -307,6 +330,7 @@ impl Reassembler {
     }
 
     pub(super) fn deliver(&mut self, side: Side, bytes: &[u8], origin: Origin, out: &mut impl Output) {
+        self.close_peer_before(side, origin.mark.at, out);
         self.tell_absent(side, origin.ack, origin.mark, out);
         let (me, peer) = self.pair(side);
         let at = At { offset: me.next - me.start, acked: acked(origin.ack, peer), mark: origin.mark };
@@ -376,6 +400,9 @@ impl Reassembler {
                 if !peer.closed && peer.started && self.is_blocked(side, ending.ack) {
                     return moved;
                 }
+                if close == Close::Fin && !self.is_settled(side) {
+                    return moved;
+                }
                 self.close(side, ending, close, out);
             } else {
                 return moved;
@@ -397,7 +424,7 @@ impl Reassembler {
                     .filter(|(_, held)| held.origin.trust != Trust::Suspect)
                     .map(|(_, held)| held.origin.arrived)
             } else {
-                d.ending().map(|ending| ending.arrived)
+                d.ending().filter(|_| d.fin.is_none() || d.fin_settled).map(|ending| ending.arrived)
             }
         };
         let (Some(a), Some(b)) = (waiting(&mut self.a), waiting(&mut self.b)) else { return false };

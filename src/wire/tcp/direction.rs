@@ -54,6 +54,10 @@ pub(super) struct Direction {
     pub fin: Option<Ending>,
     /// Where the RST stands.
     pub rst: Option<Ending>,
+    /// Nothing that the peer sent before the FIN can still come.
+    pub fin_settled: bool,
+    /// Latest time at which this direction was captured in sequence.
+    pub spoke: Option<Time>,
     /// A FIN that the capture lacks was acknowledged.
     pub fin_assumed: bool,
     /// Nothing more will be delivered.

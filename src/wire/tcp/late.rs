@@ -50,10 +50,27 @@ impl Reassembler {
                 self.begin_midstream(out);
             }
         }
+        self.settle(clock, out);
         while !self.over {
             let due = [Side::A, Side::B].into_iter().find_map(|side| Some((side, self.due(side, clock)?)));
             let Some((side, hole)) = due else { return };
             self.give_up(side, hole, out);
+        }
+    }
+
+    /// A FIN that the peer leaves without an answer does not wait for ever.
+    fn settle(&mut self, clock: &Clock, out: &mut impl Output) {
+        let mut settled = false;
+        for d in [&mut self.a, &mut self.b] {
+            if let Some(fin) = d.fin.filter(|_| !d.fin_settled)
+                && clock.is_over(fin.mark.at, fin.arrived, 1)
+            {
+                d.fin_settled = true;
+                settled = true;
+            }
+        }
+        if settled {
+            self.pump(out);
         }
     }
 
