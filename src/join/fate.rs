@@ -63,15 +63,11 @@ const POLLING_SINCE: &str = "2025-11-25";
 
 impl World {
     /// What became of a call at one hop. In a capture that lost packets a reply that is not there may
-    /// have been lost, on this stream or on another.
+    /// have been lost, unless the numbers of its stream, seen to their end, leave no room for it.
     pub fn fate_at(&self, c: HopCallId) -> Fate {
         let fate = self.fate_as_captured(c);
-        let dropped = || self.visit_of(c).is_some_and(|v| self.dropped_inputs.contains(&v.input));
-        match fate {
-            Fate::Gateway(_) => fate,
-            _ if fate.is_orphan() && dropped() => Fate::Unobserved,
-            _ => fate,
-        }
+        let lost = |v: &Visit| self.dropped_inputs.contains(&v.input) && !is_seen_whole(fate);
+        if fate.is_orphan() && self.visit_of(c).is_some_and(lost) { Fate::Unobserved } else { fate }
     }
 
     fn fate_as_captured(&self, c: HopCallId) -> Fate {
@@ -284,6 +280,16 @@ impl World {
         let until: Option<Time> =
             visit.client_closed.map(|m| m.at).or(call.closed).or(self.input_end.get(&visit.input).copied());
         until.map(|t| t.since(call.asked))
+    }
+}
+
+/// Do the sequence and acknowledgment numbers of the exchange account for every byte of its response? Those
+/// of a client's RST need not (RFC 9293 §3.10.7.4).
+fn is_seen_whole(fate: Fate) -> bool {
+    match fate {
+        Fate::Cut { by, reset, .. } => by == Peer::Server || !reset,
+        Fate::Gateway(_) | Fate::EndedEmpty | Fate::Accepted => true,
+        _ => false,
     }
 }
 

@@ -1,13 +1,24 @@
 //! Packets that the capturing host dropped: what may have been in them is not held against anybody.
 
 use crate::run::report;
-use crosswire::wire::flags::{ACK, FIN, PSH, SYN};
+use crosswire::wire::flags::{ACK, FIN, PSH, RST, SYN};
 use crosswire::wire::write::blocks::{self, Host, Interface, LINK_RAW, Statistics};
 use crosswire::wire::write::packets::{Tcp, tcp};
 use std::net::SocketAddr;
 
-/// A capture of two calls; the second is never answered, and its client waits long and goes.
-fn capture(dropped: Option<u64>) -> Vec<u8> {
+/// How the capture of the call without a reply goes on.
+#[derive(Clone, Copy, PartialEq)]
+enum Ends {
+    /// Both sides close, and their numbers leave no room for more.
+    Closed,
+    /// The client resets, which says nothing of what it had received.
+    Reset,
+    /// Nothing more is seen of it.
+    Open,
+}
+
+/// A capture of two calls; the second is never answered, and its client waits long.
+fn capture(ends: Ends, dropped: Option<u64>) -> Vec<u8> {
     let mut out = blocks::section("", &Host::default());
     out.extend(blocks::interface(&Interface { link: LINK_RAW, digits: 9, ..Interface::default() }));
     let server: SocketAddr = "192.0.2.2:8000".parse().unwrap();
@@ -38,9 +49,16 @@ fn capture(dropped: Option<u64>) -> Vec<u8> {
             let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{}}}}\n\n");
             packet(false, PSH | ACK, event.as_bytes(), 1_000_000);
         }
-        packet(true, FIN | ACK, b"", 60_000_000_000);
-        packet(false, FIN | ACK, b"", 1000);
+        match if answered { Ends::Closed } else { ends } {
+            Ends::Closed => {
+                packet(true, FIN | ACK, b"", 60_000_000_000);
+                packet(false, FIN | ACK, b"", 1000);
+            }
+            Ends::Reset => packet(true, RST, b"", 60_000_000_000),
+            Ends::Open => {}
+        }
     }
+    out.extend(blocks::packet(0, start + 400_000_000_000, &syn_of_another(), 40, ""));
     if let Some(dropped) = dropped {
         let counts = Statistics { system_dropped: Some(dropped), ..Statistics::default() };
         out.extend(blocks::statistics(0, start, &counts));
@@ -48,21 +66,36 @@ fn capture(dropped: Option<u64>) -> Vec<u8> {
     out
 }
 
-fn outcome(dropped: Option<u64>) -> (Vec<String>, String) {
+/// The capture goes on after the call.
+fn syn_of_another() -> Vec<u8> {
+    let (from, to) = ("192.0.2.9:50000".parse().unwrap(), "192.0.2.2:8000".parse().unwrap());
+    tcp(&Tcp { from, to, seq: 1, ack: 0, flags: SYN, data: b"" })
+}
+
+/// Rule and confidence of each finding, and the outcome of the call.
+fn outcome(ends: Ends, dropped: Option<u64>) -> (Vec<(String, String)>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.pcapng");
-    std::fs::write(&file, capture(dropped)).unwrap();
+    std::fs::write(&file, capture(ends, dropped)).unwrap();
     let report = report("analyze", &file);
     let rules = report["findings"].as_array().unwrap().iter();
-    let rules = rules.map(|f| f["rule"].as_str().unwrap().to_owned()).collect();
+    let text = |v: &serde_json::Value| v.as_str().unwrap().to_owned();
+    let rules = rules.map(|f| (text(&f["rule"]), text(&f["confidence"]))).collect();
     let call = report["calls"].as_array().unwrap().iter().find(|c| c["id"] == 1).unwrap();
     (rules, call["outcome"].as_str().unwrap().to_owned())
 }
 
 #[test]
-fn a_call_without_a_reply_is_an_orphan_only_where_nothing_was_dropped() {
+fn a_call_without_a_reply_is_an_orphan_only_where_nothing_can_have_been_dropped() {
+    let orphan = |confidence: &str| (vec![("orphaned/no-reply".to_owned(), confidence.to_owned())], "no-reply".into());
+    let unknown = (vec![], "unobserved".to_owned());
     for dropped in [None, Some(0)] {
-        assert_eq!(outcome(dropped), (vec!["orphaned/no-reply".to_owned()], "no-reply".to_owned()), "{dropped:?}");
+        assert_eq!(outcome(Ends::Closed, dropped), orphan("certain"), "{dropped:?}");
+        assert_eq!(outcome(Ends::Reset, dropped), orphan("certain"), "{dropped:?}");
+        assert_eq!(outcome(Ends::Open, dropped), orphan("probable"), "{dropped:?}");
     }
-    assert_eq!(outcome(Some(1)), (vec![], "unobserved".to_owned()));
+    // Every byte up to the end is accounted for: nothing dropped was of this stream.
+    assert_eq!(outcome(Ends::Closed, Some(1)), orphan("probable"));
+    assert_eq!(outcome(Ends::Reset, Some(1)), unknown);
+    assert_eq!(outcome(Ends::Open, Some(1)), unknown);
 }

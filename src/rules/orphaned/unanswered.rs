@@ -99,9 +99,11 @@ pub fn claim(world: &World, orphan: &Orphan<'_>, how: &str) -> Option<Claim> {
         }
     }
     let after = waited.map(|w| format!(" after {}", duration(w))).unwrap_or_default();
+    // A stream that was resumed, or a call that was cancelled, where packets were dropped would not be known.
+    let doubtful = orphan.fate == Fate::Silent || world.dropped_inputs.contains(&visit.input);
     Some(Claim {
         severity: Severity::High,
-        confidence: if orphan.fate == Fate::Silent { Confidence::Probable } else { Confidence::Certain },
+        confidence: if doubtful { Confidence::Probable } else { Confidence::Certain },
         session: world.session_of(orphan.front),
         at: Some(call.asked),
         until: visit.client_closed.or(visit.ended).map(|m| m.at),
