@@ -8,11 +8,15 @@ use super::super::tables::severity_name;
 use super::super::view::View;
 use super::super::{CONTEXT, finding_calls};
 use super::bodies;
-use crate::model::report::{CallKey, Evidence, Finding, Outcome};
+use crate::model::report::{CallKey, Finding, Outcome};
 use std::io::{self, Write};
 
 /// Findings that get a drawing and all detail; with more the page would be slow.
 const DRAWN: usize = 200;
+/// Of a page with more findings than [`MANY`], which must still open in a second, so many.
+const DRAWN_OF_MANY: usize = 50;
+/// Findings from which on the page is made for their number.
+const MANY: usize = 1000;
 /// Findings up to which all are unfolded at first.
 const UNFOLDED: usize = 5;
 
@@ -30,6 +34,7 @@ pub(super) fn list(view: &View<'_>, only: Option<usize>, out: &mut dyn Write) ->
     writeln!(out, "<div id=\"filters\" class=\"filters\"></div>")?;
     let timeline = Timeline::new(view);
     let is_open = findings.len() <= UNFOLDED;
+    let drawn = if findings.len() > MANY { DRAWN_OF_MANY } else { DRAWN };
     for (part, some) in findings.chunks(PART).enumerate() {
         let numbered = some.iter().enumerate().map(|(n, f)| (part * PART + n + 1, f));
         let wanted: Vec<_> = numbered.filter(|(n, _)| only.is_none_or(|only| only == *n)).collect();
@@ -38,14 +43,17 @@ pub(super) fn list(view: &View<'_>, only: Option<usize>, out: &mut dyn Write) ->
         }
         writeln!(out, "<div class=\"part\">")?;
         for (n, f) in wanted {
-            finding(view, n, f, is_open, &timeline, out)?;
+            match only {
+                None if n > drawn => brief(view, n, f, out)?,
+                _ => finding(view, n, f, is_open, &timeline, out)?,
+            }
         }
         writeln!(out, "</div>")?;
     }
-    if findings.len() > DRAWN {
+    if only.is_none() && findings.len() > drawn {
         writeln!(
             out,
-            "<p class=\"dim\">Drawings and bodies are shown for the first {DRAWN} findings; <code>crosswire timeline --around NUMBER</code> draws any other.</p>"
+            "<p class=\"dim\">Drawings, bodies and what each place shows are given for the first {drawn} findings; <code>crosswire timeline --around NUMBER</code> draws any other.</p>"
         )?;
     }
     Ok(())
@@ -71,9 +79,6 @@ fn finding(
     if !f.shown.is_empty() {
         writeln!(out, "<p>Server side: {}</p>", escape(&clean_short(&f.shown, 600)))?;
     }
-    if number > DRAWN {
-        return writeln!(out, "<p>{}</p>\n</details>", escape(&places(view, f)));
-    }
     evidence(view, f, out)?;
     for ladder in timeline.around(number, &finding_calls(f), CONTEXT) {
         writeln!(
@@ -88,13 +93,21 @@ fn finding(
     writeln!(out, "</details>")
 }
 
-/// Evidence in few elements, for pages with very many findings.
-fn places(view: &View<'_>, f: &Finding) -> String {
-    let place = |e: &Evidence| {
-        let text = e.text.as_deref().map_or(String::new(), |t| format!(" {}", clean_short(t, 120)));
-        format!("{}{text}", clean(&view.evidence(e)))
-    };
-    f.evidence.iter().map(place).collect::<Vec<_>>().join("; ")
+/// A finding in few elements and bytes: each `details` of a page costs as much as ten paragraphs.
+fn brief(view: &View<'_>, number: usize, f: &Finding, out: &mut dyn Write) -> io::Result<()> {
+    let places: Vec<String> = f.evidence.iter().map(|e| clean(&view.evidence(e)).into_owned()).collect();
+    write!(
+        out,
+        "<p class=\"finding {}\" id=\"f{number}\"><b>{number}. {}</b> {}<br>{}",
+        severity_name(f.severity),
+        escape(f.rule),
+        escape(&standing(f)),
+        escape(&clean_short(&f.summary, 600))
+    )?;
+    if !f.shown.is_empty() {
+        write!(out, " Server side: {}.", escape(&clean_short(&f.shown, 600)))?;
+    }
+    writeln!(out, "<br>{}</p>", escape(&places.join("; ")))
 }
 
 fn evidence(view: &View<'_>, f: &Finding, out: &mut dyn Write) -> io::Result<()> {

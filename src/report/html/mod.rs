@@ -19,6 +19,8 @@ const SCRIPT: &str = include_str!("script.js");
 
 /// Rows that a table shows; browsers get slow with more, and every finding is in the list below.
 const ROWS: usize = 200;
+/// Rows of a table that are laid out at once; one with more when it comes into view.
+const SHORT: usize = 50;
 /// Columns no wider than this (times, short ids, names of rules) are not broken.
 const UNBROKEN: usize = 24;
 /// Characters of a cell that is read as text.
@@ -127,9 +129,10 @@ fn grid(table: &Table, all: &[Row], rows: &[Row], out: &mut dyn Write) -> io::Re
         _ => " class=\"c\"",
     };
     let classes: Vec<&str> = table.columns.iter().enumerate().map(class).collect();
+    let long = if rows.len() > SHORT { " long" } else { "" };
     writeln!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
+        "<div class=\"scroll{long}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
         table.title
     )?;
     for (column, class) in table.columns.iter().zip(&classes) {

@@ -1,5 +1,5 @@
 (() => {
-  const list = document.querySelectorAll("details.finding");
+  const list = document.querySelectorAll(".finding");
   const place = document.getElementById("filters");
   if (list.length < 2 || !place) return;
   const label = (text, control) => { const l = document.createElement("label"); l.append(text + " ", control); place.append(l); return control; };
@@ -28,5 +28,5 @@
   const open = () => { const d = document.getElementById(location.hash.slice(1)); if (d && d.tagName === "DETAILS") { d.open = true; d.scrollIntoView(); } };
   addEventListener("hashchange", open);
   open();
-  addEventListener("beforeprint", () => { if (list.length <= 100) for (const d of list) d.open = true; });
+  addEventListener("beforeprint", () => { if (list.length <= 100) for (const d of list) if (d.tagName === "DETAILS") d.open = true; });
 })();
