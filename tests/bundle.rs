@@ -171,7 +171,7 @@ fn archives_follow_from_their_members() {
         let make = || {
             let mut archive = Archive::new(kind);
             for (name, data) in [("a.txt", &b"one"[..]), ("b/c.txt", &[7; 5000])] {
-                archive.add(pack(name, data, true)).unwrap();
+                archive.add(pack(kind, name, data, true).unwrap()).unwrap();
             }
             archive.finish().unwrap()
         };
@@ -202,6 +202,19 @@ fn any_byte_that_is_changed_is_told() {
     any_byte("evidence.tar.zst");
 }
 
+/// The members of a bundle, each with the bytes of the file that are its.
+fn places(file: &[u8]) -> Vec<(String, std::ops::Range<usize>)> {
+    use crosswire::input::{tar_zst, zip};
+    if !file.starts_with(tar_zst::MAGIC) {
+        let zip = zip::Zip::new(file.to_vec()).unwrap();
+        let place = |m: &zip::Member| (m.name.clone(), m.offset as usize..zip.packed(m).unwrap().end);
+        return zip.members.iter().map(place).collect();
+    }
+    let place = |p: &tar_zst::Piece| Some((p.name()?.to_owned(), p.place.clone()));
+    tar_zst::pieces(file).unwrap().iter().filter_map(place).collect()
+}
+
+/// Each change of a byte is told, with the name of the member that it is in.
 fn any_byte(name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let file = bundle_as(dir.path(), name, &["fixtures/10a-raw-body-swap/backend.pcap"]);
@@ -209,20 +222,63 @@ fn any_byte(name: &str) {
     // Through the library: a process for each byte would take minutes.
     let verify = |bytes: Vec<u8>| crosswire::evidence::verify::verify(bytes);
     assert!(verify(whole.clone()).unwrap().differs.is_empty());
+    let places = places(&whole);
+    assert!(places.len() > 5, "{places:?}");
     let step = (whole.len() / 400).max(1);
-    let edges = (0..64).chain(whole.len() - 200..whole.len());
+    let edges = places.iter().flat_map(|(_, p)| (p.start..p.start + 8).chain(p.end - 8..p.end));
+    let edges = edges.chain(0..64).chain(whole.len() - 200..whole.len());
     for at in (0..whole.len()).step_by(step).chain(edges) {
         let mut changed = whole.clone();
         changed[at] ^= 1 << (at % 8);
-        match verify(changed) {
-            Ok(found) => assert!(!found.differs.is_empty(), "byte {at} of {}", whole.len()),
-            Err(refused) => assert!(!refused.to_string().is_empty()),
+        let told = match verify(changed) {
+            Ok(found) => found.differs.join("\n"),
+            Err(refused) => refused.to_string(),
+        };
+        assert!(!told.is_empty(), "byte {at} of {}", whole.len());
+        match places.iter().find(|(_, place)| place.contains(&at)) {
+            Some((member, _)) => assert!(told.contains(member.as_str()), "byte {at} of {name}, in {member}: {told}"),
+            None => {
+                let is_placed = told.contains("archive") || told.contains("of the file");
+                let is_named = places.iter().any(|(member, _)| told.contains(member.as_str()));
+                assert!(is_placed || is_named, "byte {at} of {name}: {told}");
+            }
         }
     }
     for length in [whole.len() - 1, whole.len() / 2, 100] {
         assert!(verify(whole[..length].to_vec()).is_ok_and(|v| !v.differs.is_empty()), "cut to {length}");
     }
     assert!(!verify([&whole[..], b"x"].concat()).unwrap().differs.is_empty());
+}
+
+/// What is cut off is named, and the rest checked.
+#[test]
+fn a_damaged_tar_zst_tells_what_can_no_longer_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = bundle_as(dir.path(), "evidence.tar.zst", &["fixtures/10a-raw-body-swap/backend.pcap"]);
+    let whole = std::fs::read(&file).unwrap();
+    let places = places(&whole);
+    let place = |name: &str| places.iter().find(|(n, _)| n == name).unwrap().1.clone();
+    let report = place("report.html");
+    std::fs::write(&file, &whole[..report.start + report.len() / 2]).unwrap();
+    let said = run(&["verify", &file], 1);
+    for gone in ["report.html", "report.md", "report.json", "evidence/01-backend.pcapng"] {
+        assert!(said.contains(&format!("{gone}: can no longer be read")), "{gone}: {said}");
+    }
+    assert!(!said.contains("README.txt: "), "{said}");
+    assert!(said.contains(&format!("report.html: bytes {} to ", report.start)), "{said}");
+    // A hole in the middle.
+    let mut holed = whole.clone();
+    holed[report.clone()].fill(0);
+    std::fs::write(&file, &holed).unwrap();
+    let said = run(&["verify", &file], 1);
+    assert!(said.contains("report.html: can no longer be read"), "{said}");
+    assert!(!said.contains("report.md") && !said.contains("evidence/"), "{said}");
+    // Without the manifest nothing can be checked.
+    let mut headless = whole.clone();
+    headless[place("manifest.json")][8..].fill(0);
+    std::fs::write(&file, &headless).unwrap();
+    let said = run(&["verify", &file], 1);
+    assert!(said.contains("manifest.json: can no longer be read") && said.contains("report.html"), "{said}");
 }
 
 #[test]

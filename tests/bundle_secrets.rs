@@ -38,6 +38,10 @@ const SECRETS: &[&str] = &[
     "acmeplanted",
 ];
 
+/// What stands in nothing but names of files and folders and on the command line.
+const NAMES: &[&str] =
+    &["nomplanted", "zanzibarplanted", "folderplanted", "keyringplanted", "patternplanted", "fieldplanted"];
+
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -125,6 +129,8 @@ fn planted() -> String {
 }
 
 fn write_inputs(dir: &Path) -> Vec<String> {
+    let dir = dir.join("folderplanted");
+    std::fs::create_dir(&dir).unwrap();
     let request = format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"search_notes","arguments":{{{}}}}}}}"#,
         planted()
@@ -165,7 +171,7 @@ fn write_inputs(dir: &Path) -> Vec<String> {
         std::fs::write(&path, bytes).unwrap();
         names.push(path.to_str().unwrap().to_owned());
     };
-    write("acmeplanted-alice.planted@corp-planted.example.pcap", &pcap(&turns));
+    write("nomplanted-acmeplanted-alice.planted@corp-planted.example.pcap", &pcap(&turns));
     let time = "29/Nov/2026:19:41:55 +0000";
     let mut access = String::new();
     for secret in SECRETS {
@@ -175,7 +181,7 @@ fn write_inputs(dir: &Path) -> Vec<String> {
             base64(secret.as_bytes())
         ));
     }
-    write("access.log", access.as_bytes());
+    write("zanzibarplanted_access.log", access.as_bytes());
     let mut app = String::new();
     let mut journal = String::new();
     for (i, secret) in SECRETS.iter().enumerate() {
@@ -201,18 +207,27 @@ fn write_inputs(dir: &Path) -> Vec<String> {
 fn no_planted_secret_is_in_the_bundle() {
     let dir = tempfile::tempdir().unwrap();
     let inputs = write_inputs(dir.path());
-    let file = dir.path().join("out.zip").to_str().unwrap().to_owned();
+    for kind in ["zip", "tar.zst"] {
+        nothing_is_found(dir.path(), &inputs, kind);
+    }
+}
+
+fn nothing_is_found(dir: &Path, inputs: &[String], kind: &str) {
+    let file = dir.join(format!("out.{kind}")).to_str().unwrap().to_owned();
+    let key = dir.join("keyringplanted").to_str().unwrap().to_owned();
     let crosswire = |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_crosswire")).args(args).output().unwrap();
-    let arguments: Vec<&str> = ["bundle", "-o", &file].into_iter().chain(inputs.iter().map(String::as_str)).collect();
+    let options =
+        ["bundle", "-o", &file, "--key-file", &key, "--redact", "patternplanted|argument", "--keep=fieldplanted"];
+    let arguments: Vec<&str> = options.into_iter().chain(inputs.iter().map(String::as_str)).collect();
     let made = crosswire(&arguments);
     let said = [&made.stdout[..], &made.stderr[..]].concat();
     assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&said));
     let members = unpack::unpacked(&file);
     assert!(members.iter().filter(|(name, _)| name.starts_with("evidence/")).count() == inputs.len());
     let mut found = vec![];
-    for secret in SECRETS {
+    for secret in SECRETS.iter().chain(NAMES) {
         let array: Vec<String> = secret.bytes().map(|b| b.to_string()).collect();
-        let plain = secret.to_owned();
+        let plain = (*secret).to_owned();
         for form in [
             plain.to_owned(),
             base64(secret.as_bytes()).trim_end_matches('=').to_owned(),
@@ -232,6 +247,17 @@ fn no_planted_secret_is_in_the_bundle() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+    // The names are there, under other words.
+    let manifest = members.iter().find(|(name, _)| name == "manifest.json").unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest.1).unwrap();
+    let command: Vec<&str> = manifest["command"].as_array().unwrap().iter().filter_map(|a| a.as_str()).collect();
+    assert_eq!((&command[..3], command.len()), (&["crosswire", "bundle", "-o"][..], arguments.len() + 1));
+    assert!(command.windows(2).any(|w| w == ["--redact", "PATTERN"]), "{command:?}");
+    let names: Vec<&str> = manifest["inputs"].as_array().unwrap().iter().filter_map(|i| i["name"].as_str()).collect();
+    assert!(
+        names.len() == inputs.len() && names[0].ends_with(".pcap") && names[1].ends_with("_access.log"),
+        "{names:?}"
+    );
     // All of it was read: the tool, the calls, the lines are there, under other words.
     let again = crosswire(&["analyze", &file, "--format", "json", "--calls", "all"]);
     let report: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();

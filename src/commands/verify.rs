@@ -30,7 +30,7 @@ struct Verify {
 
 impl Verify {
     fn run(self) -> anyhow::Result<u8> {
-        let name = self.file.display().to_string();
+        let name = clean(&self.file.display().to_string()).into_owned();
         let mut bytes = vec![];
         let file = std::fs::File::open(&self.file).with_context(|| format!("{name}: cannot be read"))?;
         let limit = 2 * BUNDLE_MEMBER_BYTES as u64 + 1;

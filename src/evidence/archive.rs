@@ -43,16 +43,39 @@ pub struct Archive {
     members: Vec<Member>,
 }
 
+/// How a member of a `.tar.zst` is packed: what ZIP calls that.
+const ZSTD: u16 = 93;
+
 /// A member, packed.
 pub struct Packed {
     /// Its header, but for where it stands.
     pub member: Member,
     /// Its bytes in the archive.
     pub bytes: Vec<u8>,
+    /// SHA-256 of what it holds.
+    pub sha256: String,
 }
 
-/// Packs a member; stored where that is asked for, or shorter.
-pub fn pack(name: &str, data: &[u8], is_stored: bool) -> Packed {
+/// Packs a member; in a ZIP archive stored where that is asked for, or shorter.
+///
+/// # Errors
+/// If its name is too long for the kind of archive, and those of compression.
+pub fn pack(kind: Kind, name: &str, data: &[u8], is_stored: bool) -> anyhow::Result<Packed> {
+    let (method, bytes) = match kind {
+        Kind::Zip => deflate(data, is_stored),
+        Kind::TarZst if name.len() > tar_zst::NAME_BYTES => {
+            bail!("{name}: cannot be a member of a .tar.zst bundle; write a .zip")
+        }
+        Kind::TarZst => (ZSTD, tar_zst::pack(name, data)?),
+    };
+    let mut crc = flate2::Crc::new();
+    crc.update(data);
+    let (packed, length) = (bytes.len() as u32, data.len() as u32);
+    let member = Member { name: name.to_owned(), method, crc: crc.sum(), packed, bytes: length, offset: 0 };
+    Ok(Packed { member, bytes, sha256: super::sha256(data) })
+}
+
+fn deflate(data: &[u8], is_stored: bool) -> (u16, Vec<u8>) {
     let mut deflated = vec![];
     if !is_stored && data.len() >= WORTH_PACKING {
         let mut encoder = flate2::write::DeflateEncoder::new(vec![], flate2::Compression::new(6));
@@ -64,18 +87,7 @@ pub fn pack(name: &str, data: &[u8], is_stored: bool) -> Packed {
     // What packs so well that it looks like a bomb is stored.
     let is_safe = data.len() / deflated.len().max(1) < crate::model::limits::BUNDLE_RATIO / 2;
     let is_packed = !deflated.is_empty() && deflated.len() < data.len() && is_safe;
-    let bytes = if is_packed { deflated } else { data.to_vec() };
-    let mut crc = flate2::Crc::new();
-    crc.update(data);
-    let member = Member {
-        name: name.to_owned(),
-        method: if is_packed { 8 } else { 0 },
-        crc: crc.sum(),
-        packed: bytes.len() as u32,
-        bytes: data.len() as u32,
-        offset: 0,
-    };
-    Packed { member, bytes }
+    if is_packed { (8, deflated) } else { (0, data.to_vec()) }
 }
 
 impl Archive {
@@ -87,23 +99,17 @@ impl Archive {
     /// Adds a member behind the others.
     ///
     /// # Errors
-    /// If the archive grows beyond what ZIP can hold, or a member is packed already in one that is packed as a whole.
+    /// If the archive grows beyond what ZIP can hold.
     pub fn add(&mut self, packed: Packed) -> anyhow::Result<()> {
-        let Packed { mut member, bytes } = packed;
+        let Packed { mut member, bytes, .. } = packed;
         if self.file.len() + bytes.len() > 1 << 31 || self.members.len() >= crate::model::limits::BUNDLE_MEMBERS {
             bail!("the bundle grows beyond 2 GiB; cut the inputs to the time of the findings first");
         }
         member.offset = self.file.len() as u32;
-        match self.kind {
-            Kind::Zip => self.file.extend(member.local_header()),
-            Kind::TarZst if member.method != 0 || member.name.len() > tar_zst::NAME_BYTES => {
-                bail!("{}: cannot be a member of a .tar.zst bundle; write a .zip", member.name)
-            }
-            Kind::TarZst => self.file.extend(tar_zst::header(&member.name, bytes.len() as u64)),
+        if self.kind == Kind::Zip {
+            self.file.extend(member.local_header());
         }
-        let padding = if self.kind == Kind::TarZst { tar_zst::padding(bytes.len()) } else { 0 };
         self.file.extend(bytes);
-        self.file.resize(self.file.len() + padding, 0);
         self.members.push(member);
         Ok(())
     }
@@ -114,8 +120,8 @@ impl Archive {
     /// Those of compression.
     pub fn finish(mut self) -> std::io::Result<Vec<u8>> {
         if self.kind == Kind::TarZst {
-            self.file.resize(self.file.len() + tar_zst::END_BYTES, 0);
-            return tar_zst::pack(&self.file);
+            tar_zst::finish(&mut self.file)?;
+            return Ok(self.file);
         }
         let at = self.file.len() as u32;
         self.file.extend(directory(&self.members, at));

@@ -15,8 +15,9 @@ use crate::input::bundle::{self, MANIFEST, Reading, SCHEMA};
 use crate::input::expand;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::report::{CallKey, Report};
+use crate::report::clean::clean_block;
 use crate::report::view::View;
-use crate::report::{self, RenderOptions};
+use crate::report::{self, RenderOptions, json};
 use anyhow::{Context, bail};
 use regex::bytes::Regex;
 use std::io::Read;
@@ -201,10 +202,11 @@ impl Maker<'_> {
         let mut redactor = Redactor::new(known.clone(), self.order.key.clone());
         let members = content.members(&mut redactor);
         let manifest = self.manifest(&members, &mut redactor);
-        let mut archive = Archive::default();
-        archive.add(pack(MANIFEST, &serde_json::to_vec(&manifest)?, true))?;
+        let zip = archive::Kind::Zip;
+        let mut archive = Archive::new(zip);
+        archive.add(pack(zip, MANIFEST, &serde_json::to_vec(&manifest)?, true)?)?;
         for (evidence, bytes) in &members {
-            archive.add(pack(&evidence.name, bytes, true))?;
+            archive.add(pack(zip, &evidence.name, bytes, true)?)?;
         }
         let path = self.trial_path();
         std::fs::write(&path, archive.finish()?).with_context(|| format!("{}: cannot be written", path.display()))?;
@@ -246,45 +248,43 @@ impl Maker<'_> {
     fn finish(&self, trial: Trial, scope: Scope, redaction: Redaction) -> anyhow::Result<Made> {
         let Trial { members, report, mut redactor, mut manifest } = trial;
         manifest.created = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        manifest.command = self.order.command.iter().map(|arg| argument(arg, &mut redactor)).collect();
+        manifest.command = command(self.order.command, &mut redactor);
         manifest.inputs = self.originals(&mut redactor)?;
         manifest.scope = scope.name(!self.order.calls.is_empty()).to_owned();
         manifest.findings = report.findings.len() as u64;
         manifest.redaction = redaction;
-        // An archive that is compressed as a whole has its members as they are.
-        let is_stored = self.kind == archive::Kind::TarZst;
-        let mut packed = vec![pack("README.txt", readme(&manifest, &report).as_bytes(), is_stored)];
+        let kind = self.kind;
+        let mut packed = vec![pack(kind, "README.txt", readme(&manifest, &report).as_bytes(), false)?];
         let options = RenderOptions { mermaid: true, ..RenderOptions::default() };
         for (format, name) in [("html", "report.html"), ("markdown", "report.md"), ("json", "report.json")] {
             let Some(render) = report::find(format).and_then(|r| r.report) else { continue };
             let mut bytes = vec![];
             render(&View::new(&report), &options, &mut bytes)?;
-            packed.push(pack(name, &bytes, is_stored));
+            packed.push(pack(kind, name, &bytes, false)?);
         }
-        packed.extend(members.iter().map(|(evidence, bytes)| pack(&evidence.name, bytes, is_stored)));
+        for (evidence, bytes) in &members {
+            packed.push(pack(kind, &evidence.name, bytes, false)?);
+        }
         for p in &packed {
-            let sha256_of = match p.member.method {
-                0 => sha256(&p.bytes),
-                _ => sha256(&crate::input::zip::unpack(&p.member, &p.bytes)?),
-            };
             manifest.members.push(manifest::Member {
                 name: p.member.name.clone(),
                 bytes: p.member.bytes,
-                sha256: sha256_of,
+                sha256: p.sha256.clone(),
                 method: p.member.method,
                 crc32: p.member.crc,
                 packed_bytes: p.member.packed,
                 packed_sha256: sha256(&p.bytes),
             });
         }
-        let mut text = serde_json::to_vec_pretty(&manifest)?;
+        let mut text = vec![];
+        json::write(&manifest, &mut text, json::Indented::default())?;
         text.push(b'\n');
-        let mut archive = Archive::new(self.kind);
-        archive.add(pack(MANIFEST, &text, true))?;
+        let mut archive = Archive::new(kind);
+        archive.add(pack(kind, MANIFEST, &text, true)?)?;
         for p in packed {
             archive.add(p)?;
         }
-        archive.add(pack(MANIFEST_HASH, format!("{}\n", sha256(&text)).as_bytes(), true))?;
+        archive.add(pack(kind, MANIFEST_HASH, format!("{}\n", sha256(&text)).as_bytes(), true)?)?;
         let file = archive.finish()?;
         // First beside it, so that a bundle is never there in part.
         let path = self.trial_path();
@@ -325,14 +325,21 @@ fn hash(from: &mut dyn Read) -> std::io::Result<(u64, String)> {
     Ok((bytes, super::hex(&digest.finalize())))
 }
 
-/// An argument as the manifest shows it: options by name, everything else cut to its last part and
-/// redacted.
-fn argument(arg: &str, redactor: &mut Redactor) -> String {
-    match (arg.starts_with('-'), arg.split_once('=')) {
-        (true, Some((name, value))) => format!("{name}={}", base_name(value, redactor)),
-        (true, None) => arg.to_owned(),
-        _ => base_name(arg, redactor),
+/// The command line as the manifest shows it: program, command and options by name, everything else cut
+/// to its last part and redacted. A pattern says itself what nobody is to read.
+fn command(line: &[String], redactor: &mut Redactor) -> Vec<String> {
+    const PATTERN: &str = "PATTERN";
+    let mut out = vec!["crosswire".to_owned()];
+    for (before, arg) in line.iter().zip(line.iter().skip(1)) {
+        out.push(match arg.split_once('=') {
+            _ if before == "--redact" => PATTERN.to_owned(),
+            Some(("--redact", _)) => format!("--redact={PATTERN}"),
+            Some((name, value)) if arg.starts_with('-') => format!("{name}={}", base_name(value, redactor)),
+            None if arg.starts_with('-') || (out.len() == 1 && arg == "bundle") => arg.clone(),
+            _ => base_name(arg, redactor),
+        });
     }
+    out
 }
 
 /// What must be the same of a finding: rule, time, certainty, fault, and of each call method, tool
@@ -427,5 +434,5 @@ fn readme(manifest: &Manifest, report: &Report) -> String {
     }
     out.push('\n');
     out.push_str(&manifest.redaction.text());
-    out
+    clean_block(&out, usize::MAX)
 }

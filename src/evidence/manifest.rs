@@ -57,7 +57,7 @@ pub struct Member {
     pub bytes: u32,
     /// SHA-256 of it, lower-case hex.
     pub sha256: String,
-    /// How it is packed: 0 stored, 8 deflated.
+    /// How it is packed: 0 stored, 8 deflated, 93 a zstd frame with its header.
     pub method: u16,
     /// CRC-32.
     pub crc32: u32,

@@ -3,9 +3,10 @@
 use super::manifest::{MANIFEST_HASH, Manifest};
 use super::sha256;
 use crate::input::bundle::{MANIFEST, SCHEMA};
-use crate::input::tar_zst::{self, Seal, Tar};
+use crate::input::tar_zst::{self, Piece, Seal, Tar};
 use crate::input::zip::{self, ArchiveError, Member, Zip};
 use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -23,14 +24,12 @@ pub struct Verified {
 /// # Errors
 /// [`ArchiveError::Damaged`] if it is no bundle, [`ArchiveError::Unsafe`] if it is made to harm.
 pub fn verify(file: Vec<u8>) -> Result<Verified, ArchiveError> {
-    if !file.starts_with(b"PK")
-        && !file.starts_with(tar_zst::MAGIC)
-        && memchr::memmem::find(&file, MANIFEST.as_bytes()).is_none()
-    {
-        return Err(ArchiveError::Damaged("no ZIP archive and no .tar.zst".to_owned()));
-    }
-    if file.starts_with(tar_zst::MAGIC) {
+    let begins_as_zip = file.starts_with(b"PK");
+    if file.starts_with(tar_zst::MAGIC) || (!begins_as_zip && tar_zst::seal(&file) != Seal::None) {
         return verify_tar(&file);
+    }
+    if !begins_as_zip && memchr::memmem::find(&file, MANIFEST.as_bytes()).is_none() {
+        return Err(ArchiveError::Damaged("no ZIP archive and no .tar.zst".to_owned()));
     }
     let mut out = Verified::default();
     let (zip, damage) = match Zip::new(file.clone()) {
@@ -78,34 +77,90 @@ impl Verified {
     }
 }
 
-/// A bundle that is compressed as a whole.
+/// A bundle whose members are zstd frames.
 fn verify_tar(file: &[u8]) -> Result<Verified, ArchiveError> {
     let mut out = Verified::default();
-    match tar_zst::seal(file) {
-        Seal::Whole => {}
-        Seal::Broken => out.differs.push("the compressed bytes, or their SHA-256 behind them, differ".to_owned()),
-        Seal::None => out.differs.push(
-            "the SHA-256 behind the compressed bytes is missing or damaged, or another program packed the archive; its contents were compared".to_owned(),
-        ),
-    }
-    let tar = match tar_zst::unpack(file).and_then(Tar::new) {
-        Ok(tar) => tar,
-        Err(ArchiveError::Damaged(why)) if tar_zst::seal(file) != Seal::Whole => {
+    let pieces = tar_zst::pieces(file)?;
+    let damaged: Vec<_> = pieces.iter().filter(|p| !p.is_whole).collect();
+    let tar = if damaged.is_empty() {
+        Tar::new(pieces.iter().flat_map(|p| &p.bytes).copied().collect())
+    } else {
+        Tar::salvaged(&pieces)
+    };
+    let seal = tar_zst::seal(file);
+    let tar = match tar {
+        Err(ArchiveError::Damaged(why)) if seal != Seal::Whole => {
             out.differs.push(why);
-            return Ok(out);
+            Tar::salvaged(&pieces)?
         }
-        Err(e) => return Err(e),
+        other => other?,
     };
     let Some(text) = tar.read(MANIFEST) else {
-        return Err(ArchiveError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
+        if out.differs.is_empty() && damaged.is_empty() {
+            return Err(ArchiveError::Damaged("an archive without the manifest of an evidence bundle".to_owned()));
+        }
+        out.differs.extend(damaged.iter().map(|p| cannot_be_unpacked(&p.place, p.name())));
+        let others: Vec<String> = tar.names().map(|n| n.escape_debug().to_string()).collect();
+        out.differs.push(format!(
+            "{MANIFEST}: can no longer be read, so that nothing else can be checked; still to be unpacked: {}",
+            if others.is_empty() { "nothing".to_owned() } else { others.join(", ") }
+        ));
+        return Ok(out);
     };
     let Some(manifest) = parse(text, &mut out)? else { return Ok(out) };
-    if tar.read(MANIFEST_HASH).is_none_or(|h| h.trim_ascii() != sha256(text).as_bytes()) {
-        out.differs.push(format!("{MANIFEST}: its SHA-256 is not what {MANIFEST_HASH} says"));
+    let is_cut = !out.differs.is_empty() || !damaged.is_empty();
+    for piece in damaged {
+        let names =
+            if let Some(name) = piece.name() { vec![name] } else { standing_at(&piece.place, &pieces, &manifest) };
+        out.differs.extend(names.iter().map(|name| cannot_be_unpacked(&piece.place, Some(name))));
+        if names.is_empty() {
+            out.differs.push(cannot_be_unpacked(&piece.place, None));
+        }
     }
+    match tar.read(MANIFEST_HASH) {
+        Some(hash) if hash.trim_ascii() == sha256(text).as_bytes() => {}
+        None if is_cut => out.differs.push(format!("{MANIFEST_HASH}: can no longer be read")),
+        _ => out.differs.push(format!("{MANIFEST}: its SHA-256 is not what {MANIFEST_HASH} says")),
+    }
+    let frames: FxHashSet<String> = pieces.iter().filter_map(|p| file.get(p.place.clone())).map(sha256).collect();
+    let changed: Vec<_> = manifest.members.iter().filter(|m| !frames.contains(&m.packed_sha256)).collect();
+    let is_anew = changed.len() == manifest.members.len();
+    if is_anew {
+        out.differs.push("the archive was packed anew by another program; its contents were compared".to_owned());
+    } else {
+        out.differs.extend(changed.iter().map(|m| format!("{}: its bytes in the archive differ", m.name)));
+    }
+    let read = |name: &str| match tar.read(name) {
+        None if is_cut => Err(ArchiveError::Damaged(format!("{name}: can no longer be read"))),
+        found => Ok(found.map(<[u8]>::to_vec)),
+    };
     let names: Vec<&str> = tar.names().collect();
-    contents(&names, |name| Ok(tar.read(name).map(<[u8]>::to_vec)), &manifest, &mut out);
+    contents(&names, read, &manifest, &mut out);
+    if seal != Seal::Whole && out.differs.is_empty() {
+        out.differs.push(format!(
+            "all members are whole, but how {MANIFEST} or {MANIFEST_HASH} are packed, or the SHA-256 at the end of the file, differs"
+        ));
+    }
     Ok(out.told(manifest))
+}
+
+fn cannot_be_unpacked(place: &Range<usize>, name: Option<&str>) -> String {
+    let name = name.map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
+    format!("{name}bytes {} to {} of the file cannot be unpacked", place.start, place.end - 1)
+}
+
+/// The members that crosswire wrote there.
+fn standing_at<'a>(place: &Range<usize>, pieces: &[Piece], manifest: &'a Manifest) -> Vec<&'a str> {
+    let mut at = pieces.iter().find(|p| p.name() == Some(MANIFEST)).map_or(0, |p| p.place.end);
+    let mut out = vec![];
+    for m in &manifest.members {
+        let end = at.saturating_add(m.packed_bytes as usize);
+        if at < place.end && place.start < end {
+            out.push(m.name.as_str());
+        }
+        at = end;
+    }
+    out
 }
 
 /// Reads the manifest; what cannot be read is told.

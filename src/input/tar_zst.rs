@@ -1,7 +1,8 @@
-//! Evidence bundles as `.tar.zst`: a POSIX.1-1988 (ustar) archive in one zstd frame (RFC 8878), and
-//! behind it a skippable frame with the SHA-256 of the first, so that any byte that differs is told
-//! whatever version of zstd packed it. Read in memory, never unpacked to disk; what is made to harm
-//! is refused as in [`super::zip`].
+//! Evidence bundles as `.tar.zst`: a POSIX.1-1988 (ustar) archive, each member in a zstd frame (RFC
+//! 8878) of its own, so that damage to one leaves the others to be read, and behind them a skippable
+//! frame with the SHA-256 of all, so that any byte that differs is told whatever version of zstd
+//! packed it. Read in memory, never unpacked to disk; what is made to harm is refused as in
+//! [`super::zip`].
 
 use super::zip::{ArchiveError, leads_out};
 use crate::model::limits::{BUNDLE_MEMBER_BYTES, BUNDLE_MEMBERS, BUNDLE_RATIO};
@@ -55,20 +56,35 @@ pub fn padding(bytes: usize) -> usize {
 /// Zeros behind the last member.
 pub const END_BYTES: usize = 2 * BLOCK;
 
-/// The file that a bundle is, from the archive in it.
+/// A member as it stands in a bundle.
 ///
 /// # Errors
 /// Those of zstd.
-pub fn pack(tar: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = zstd::stream::write::Encoder::new(vec![], LEVEL)?;
-    encoder.include_checksum(true)?;
-    encoder.set_pledged_src_size(Some(tar.len() as u64))?;
-    std::io::Write::write_all(&mut encoder, tar)?;
-    let mut file = encoder.finish()?;
-    let hash = Sha256::digest(&file);
+pub fn pack(name: &str, data: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut blocks = header(name, data.len() as u64).to_vec();
+    blocks.extend(data);
+    blocks.resize(blocks.len() + padding(data.len()), 0);
+    frame(&blocks)
+}
+
+/// Ends a file of packed members.
+///
+/// # Errors
+/// Those of zstd.
+pub fn finish(file: &mut Vec<u8>) -> std::io::Result<()> {
+    file.extend(frame(&[0; END_BYTES])?);
+    let hash = Sha256::digest(&*file);
     file.extend(SEAL);
     file.extend(hash);
-    Ok(file)
+    Ok(())
+}
+
+fn frame(blocks: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = zstd::stream::write::Encoder::new(vec![], LEVEL)?;
+    encoder.include_checksum(true)?;
+    encoder.set_pledged_src_size(Some(blocks.len() as u64))?;
+    std::io::Write::write_all(&mut encoder, blocks)?;
+    encoder.finish()
 }
 
 /// What the frame behind the archive says.
@@ -101,13 +117,74 @@ pub fn seal(file: &[u8]) -> Seal {
 pub fn unpack(file: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     let damaged = |e: std::io::Error| ArchiveError::Damaged(format!("its compressed bytes are damaged: {e}"));
     let mut decoder = zstd::stream::read::Decoder::new(file).map_err(damaged)?;
-    let limit = file.len().saturating_mul(BUNDLE_RATIO).clamp(SMALL, 2 * BUNDLE_MEMBER_BYTES);
+    let limit = limit(file);
     let mut tar = vec![];
     decoder.by_ref().take(limit as u64 + 1).read_to_end(&mut tar).map_err(damaged)?;
     if tar.len() > limit {
-        return Err(ArchiveError::Unsafe("the archive: it would unpack to far more than it is".to_owned()));
+        return Err(bomb());
     }
     Ok(tar)
+}
+
+/// To how much a file may unpack, bytes.
+fn limit(file: &[u8]) -> usize {
+    file.len().saturating_mul(BUNDLE_RATIO).clamp(SMALL, 2 * BUNDLE_MEMBER_BYTES)
+}
+
+fn bomb() -> ArchiveError {
+    ArchiveError::Unsafe("the archive: it would unpack to far more than it is".to_owned())
+}
+
+/// A stretch of a damaged file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it stands in the file.
+    pub place: Range<usize>,
+    /// What it unpacks to; of a damaged one what comes before the damage.
+    pub bytes: Vec<u8>,
+    /// Is it a frame that can be read to its end?
+    pub is_whole: bool,
+}
+
+impl Piece {
+    /// The name of the member that begins here.
+    pub fn name(&self) -> Option<&str> {
+        let head = self.bytes.get(..BLOCK).filter(|head| is_header(head))?;
+        std::str::from_utf8(text(head, 0..NAME_BYTES)).ok()
+    }
+}
+
+/// All frames of a file, and the stretches between them that are none.
+///
+/// # Errors
+/// [`ArchiveError::Unsafe`] if it would unpack to far more than it is.
+pub fn pieces(file: &[u8]) -> Result<Vec<Piece>, ArchiveError> {
+    let (mut out, mut at, mut left) = (vec![], 0, limit(file));
+    while let Some(rest) = file.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with(&SEAL) && rest.len() == SEAL_BYTES {
+            break;
+        }
+        let (bytes, whole) = unpack_frame(rest, left);
+        left = left.checked_sub(bytes.len()).ok_or_else(bomb)?;
+        // Trying every place that looks like a beginning must not take forever in a file made for that.
+        let is_last_try = out.len() > 2 * BUNDLE_MEMBERS;
+        let next = || memchr::memmem::find(rest.get(1..)?, MAGIC).filter(|_| !is_last_try);
+        let length = whole.unwrap_or_else(|| next().map_or(rest.len(), |n| n + 1));
+        out.push(Piece { place: at..at + length, bytes, is_whole: whole.is_some() });
+        at += length;
+    }
+    Ok(out)
+}
+
+/// What the frame at the beginning unpacks to, at most one byte more than `limit`, and its length if it
+/// is whole.
+fn unpack_frame(file: &[u8], limit: usize) -> (Vec<u8>, Option<usize>) {
+    let mut bytes = vec![];
+    let Ok(decoder) = zstd::stream::read::Decoder::with_buffer(file) else { return (bytes, None) };
+    let mut decoder = decoder.single_frame();
+    let read = decoder.by_ref().take(limit as u64 + 1).read_to_end(&mut bytes);
+    let length = file.len() - decoder.finish().len();
+    (bytes, read.is_ok().then_some(length).filter(|n| *n > 0))
 }
 
 /// Does this file begin as an archive whose first member has this name?
@@ -131,8 +208,28 @@ impl Tar {
     /// # Errors
     /// [`ArchiveError`].
     pub fn new(bytes: Vec<u8>) -> Result<Tar, ArchiveError> {
-        let members = list(&bytes)?;
-        Ok(Tar { bytes, members })
+        let mut found = Members::default();
+        if !found.list(&bytes, 0)? {
+            return Err(ArchiveError::Damaged("the archive: it is cut".to_owned()));
+        }
+        Ok(Tar { bytes, members: found.members })
+    }
+
+    /// Reads what is left of a damaged file.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Unsafe`] if what is left is made to harm.
+    pub fn salvaged(pieces: &[Piece]) -> Result<Tar, ArchiveError> {
+        let mut found = Members::default();
+        let mut bytes = vec![];
+        for piece in pieces {
+            bytes.extend(&piece.bytes);
+            match found.list(&bytes, bytes.len() - piece.bytes.len()) {
+                Err(refused @ ArchiveError::Unsafe(_)) => return Err(refused),
+                Ok(_) | Err(ArchiveError::Damaged(_)) => {}
+            }
+        }
+        Ok(Tar { bytes, members: found.members })
     }
 
     /// Names of the members.
@@ -165,44 +262,54 @@ fn is_header(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar") && octal(head, 148..156) == Some(u64::from(sum))
 }
 
-fn list(tar: &[u8]) -> Result<Vec<(String, Range<usize>)>, ArchiveError> {
-    let damaged = |what: &str| ArchiveError::Damaged(format!("the archive: {what}"));
-    let refuse = |name: &str, why: &str| Err(ArchiveError::Unsafe(format!("{}: {why}", name.escape_debug())));
-    let (mut members, mut names, mut at) = (vec![], BTreeSet::new(), 0);
-    loop {
-        let head = tar.get(at..at + BLOCK).ok_or_else(|| damaged("it is cut"))?;
-        if head.iter().all(|b| *b == 0) {
-            return Ok(members);
+/// The members found so far.
+#[derive(Default)]
+struct Members {
+    members: Vec<(String, Range<usize>)>,
+    names: BTreeSet<String>,
+}
+
+impl Members {
+    /// Takes the members from `at` on; says whether the mark of the archive's end follows the last.
+    fn list(&mut self, tar: &[u8], mut at: usize) -> Result<bool, ArchiveError> {
+        let damaged = |what: &str| ArchiveError::Damaged(format!("the archive: {what}"));
+        let refuse = |name: &str, why: &str| Err(ArchiveError::Unsafe(format!("{}: {why}", name.escape_debug())));
+        while at < tar.len() {
+            let head = tar.get(at..at + BLOCK).ok_or_else(|| damaged("it is cut"))?;
+            if head.iter().all(|b| *b == 0) {
+                return Ok(true);
+            }
+            if !is_header(head) {
+                return Err(damaged("a header is damaged"));
+            }
+            let bytes = octal(head, 124..136).and_then(|n| usize::try_from(n).ok());
+            let bytes = bytes.filter(|n| *n <= BUNDLE_MEMBER_BYTES).ok_or_else(|| damaged("a member is too long"))?;
+            let data = at + BLOCK..at + BLOCK + bytes;
+            let held = tar.get(data.clone()).ok_or_else(|| damaged("it is cut"))?;
+            at = data.end + padding(bytes);
+            let parts = [text(head, 345..500), text(head, 0..NAME_BYTES)];
+            let name = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(&b'/');
+            let name = String::from_utf8(name).map_err(|_| damaged("a name is no UTF-8"))?;
+            match head.get(156) {
+                Some(b'0' | 0) => {}
+                Some(b'5') if bytes == 0 && !leads_out(name.trim_start_matches("./").trim_end_matches('/')) => continue,
+                // Times and owners in extended headers say nothing here; names and lengths would.
+                Some(b'x' | b'g') if !names_a_file(held) => continue,
+                _ => return refuse(&name, "no plain file"),
+            }
+            let name = name.strip_prefix("./").unwrap_or(&name).to_owned();
+            if leads_out(&name) {
+                return refuse(&name, "the path leads out of the archive");
+            }
+            if !self.names.insert(name.to_lowercase()) {
+                return refuse(&name, "the name occurs twice");
+            }
+            if self.names.len() > BUNDLE_MEMBERS {
+                return refuse("the archive", "more members than the limit");
+            }
+            self.members.push((name, data));
         }
-        if !is_header(head) {
-            return Err(damaged("a header is damaged"));
-        }
-        let bytes = octal(head, 124..136).and_then(|n| usize::try_from(n).ok());
-        let bytes = bytes.filter(|n| *n <= BUNDLE_MEMBER_BYTES).ok_or_else(|| damaged("a member is too long"))?;
-        let data = at + BLOCK..at + BLOCK + bytes;
-        let held = tar.get(data.clone()).ok_or_else(|| damaged("it is cut"))?;
-        at = data.end + padding(bytes);
-        let parts = [text(head, 345..500), text(head, 0..NAME_BYTES)];
-        let name = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(&b'/');
-        let name = String::from_utf8(name).map_err(|_| damaged("a name is no UTF-8"))?;
-        match head.get(156) {
-            Some(b'0' | 0) => {}
-            Some(b'5') if bytes == 0 && !leads_out(name.trim_start_matches("./").trim_end_matches('/')) => continue,
-            // Times and owners in extended headers say nothing here; names and lengths would.
-            Some(b'x' | b'g') if !names_a_file(held) => continue,
-            _ => return refuse(&name, "no plain file"),
-        }
-        let name = name.strip_prefix("./").unwrap_or(&name).to_owned();
-        if leads_out(&name) {
-            return refuse(&name, "the path leads out of the archive");
-        }
-        if !names.insert(name.to_lowercase()) {
-            return refuse(&name, "the name occurs twice");
-        }
-        if names.len() > BUNDLE_MEMBERS {
-            return refuse("the archive", "more members than the limit");
-        }
-        members.push((name, data));
+        Ok(false)
     }
 }
 
@@ -227,11 +334,18 @@ mod tests {
         out
     }
 
+    fn bundle(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut file: Vec<u8> = members.iter().flat_map(|(name, data)| pack(name, data).unwrap()).collect();
+        finish(&mut file).unwrap();
+        file
+    }
+
     #[test]
     fn members_are_found_and_read() {
-        let bytes = tar(&[("a.txt", b"one"), ("b/c.txt", b"")]);
-        let file = pack(&bytes).unwrap();
-        assert_eq!(pack(&bytes).unwrap(), file);
+        let members: [(&str, &[u8]); 2] = [("a.txt", b"one"), ("b/c.txt", b"")];
+        let file = bundle(&members);
+        assert_eq!(bundle(&members), file);
+        assert_eq!(unpack(&file).unwrap(), tar(&members));
         assert_eq!(seal(&file), Seal::Whole);
         assert!(begins_with(&file[..], "a.txt") && !begins_with(&file[..], "a.tx"));
         let read = Tar::new(unpack(&file).unwrap()).unwrap();
@@ -259,8 +373,9 @@ mod tests {
         let sum: u32 = link[..BLOCK].iter().map(|b| u32::from(*b)).sum();
         link[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         assert!(refused(link).contains("no plain file"));
-        let bomb = pack(&vec![0; 64 << 20]).unwrap();
+        let bomb = pack("a", &vec![0; 64 << 20]).unwrap();
         assert!(matches!(unpack(&bomb), Err(ArchiveError::Unsafe(_))), "{} bytes", bomb.len());
+        assert!(matches!(pieces(&bomb), Err(ArchiveError::Unsafe(_))), "{} bytes", bomb.len());
     }
 
     #[test]
@@ -269,12 +384,37 @@ mod tests {
         for length in 0..bytes.len() - END_BYTES {
             assert!(Tar::new(bytes[..length].to_vec()).is_err(), "{length}");
         }
-        let file = pack(&bytes).unwrap();
+        let file = bundle(&[("a.txt", b"some text"), ("b", b"more")]);
         for at in 0..file.len() {
             let mut changed = file.clone();
             changed[at] ^= 0x41;
             assert_ne!(seal(&changed), Seal::Whole, "{at}");
             let _ = unpack(&changed).and_then(Tar::new);
         }
+    }
+
+    #[test]
+    fn damage_to_one_member_leaves_the_others() {
+        let members: [(&str, &[u8]); 3] = [("a.txt", b"some text"), ("b", b"more of it"), ("c", b"the rest")];
+        let first = pack(members[0].0, members[0].1).unwrap().len();
+        let second = first + pack(members[1].0, members[1].1).unwrap().len();
+        let file = bundle(&members);
+        for at in first..second {
+            let mut changed = file.clone();
+            changed[at] ^= 0x41;
+            let left = Tar::salvaged(&pieces(&changed).unwrap()).unwrap();
+            assert_eq!((left.read("a.txt"), left.read("c")), (Some(members[0].1), Some(members[2].1)), "{at}");
+        }
+        // Packed as a whole, what stands before the damage.
+        let (noise, mut state) = (&mut vec![], 1u32);
+        for _ in 0..1 << 20 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            noise.push((state >> 24) as u8);
+        }
+        let mut file = frame(&tar(&[("a.txt", b"some text"), ("b", noise)])).unwrap();
+        let middle = file.len() / 2;
+        file.truncate(middle);
+        let left = Tar::salvaged(&pieces(&file).unwrap()).unwrap();
+        assert_eq!((left.read("a.txt"), left.read("b")), (Some(&b"some text"[..]), None));
     }
 }

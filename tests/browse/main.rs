@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use terminal::Terminal;
 
 const ESCAPE: &str = "\x1b";
+const CONTROL_Z: &str = "\x1a";
 const CONTROL_C: &str = "\x03";
 
 fn fixture(case: &str) -> PathBuf {
@@ -227,6 +228,41 @@ fn the_shell_gets_its_terminal_back() {
     for setting in ["icanon", "echo", "isig", "opost"] {
         assert!(screen.split_whitespace().any(|word| word == setting), "{setting}: {screen}");
     }
+}
+
+/// Ctrl-Z gives the terminal to the shell as it was, and `fg` goes on where it stopped, in the size that
+/// the terminal has by then.
+#[test]
+fn it_stops_and_goes_on_as_the_shell_wants() {
+    let mut t = Terminal::run_shell("exec sh -m -i", &fixture("02-crossed-id-collision"), 80, 24);
+    t.press(&format!("PS1='ready> '; '{}' browse backend.pcap\n", env!("CARGO_BIN_EXE_crosswire")));
+    t.wait_for("Enter calls");
+    t.press_for("]]", "Finding 2 of 5");
+    t.press(CONTROL_Z);
+    t.wait_until("the shell", |s| s.trim_end().ends_with("ready>"));
+    assert!(t.is_given_back());
+    t.press("stty -a\n");
+    let screen = t.wait_for("icanon");
+    for setting in ["icanon", "echo", "isig", "opost"] {
+        assert!(screen.split_whitespace().any(|word| word == setting), "{setting}: {screen}");
+    }
+    t.resize(100, 30);
+    t.press("fg\n");
+    let screen = t.wait_for("Finding 2 of 5");
+    assert!(screen.contains("Enter bodies") && !screen.contains("ready>"), "{screen}");
+    assert!(t.emulator.screen().alternate_screen() && t.emulator.screen().hide_cursor());
+    t.wait_until("all of the larger screen", |s| s.lines().count() == 30);
+    // Keys reach it, and it stops a second time.
+    t.press_for("]", "Finding 3 of 5");
+    t.press(CONTROL_Z);
+    t.wait_until("the shell", |s| s.trim_end().ends_with("ready>"));
+    t.press("fg\n");
+    t.wait_for("Finding 3 of 5");
+    t.press("q");
+    t.wait_until("the shell", |s| s.trim_end().ends_with("ready>"));
+    assert!(t.is_given_back());
+    t.press("exit\n");
+    assert!(t.end().success());
 }
 
 #[test]
