@@ -43,11 +43,16 @@ fn findings(inputs: &[&str]) -> Vec<String> {
         .map(|f| {
             let calls: Vec<String> = f["calls"].as_array().unwrap().iter().map(call).collect();
             format!(
-                "{} {} {} {} {} {} {calls:?}",
-                f["rule"], f["severity"], f["confidence"], f["fault"], f["cleared"], f["at"]
+                "{} {} {} {} {} {} {} {calls:?}",
+                f["rule"], f["severity"], f["confidence"], f["fault"], f["cleared"], f["at"], f["batch"]
             )
         })
         .collect();
+    for w in report["windows"].as_array().unwrap() {
+        let lost: Vec<String> = w["lost"].as_array().unwrap().iter().map(call).collect();
+        let times = ["opened", "initialize", "recovered", "next_call", "silence_s", "cause"].map(|name| &w[name]);
+        all.push(format!("{times:?} {lost:?}"));
+    }
     all.sort();
     all
 }
@@ -93,6 +98,20 @@ fn a_bundle_is_whole_and_gives_the_same_findings() {
         assert!(run(&["verify", &file], 0).contains("whole"), "{case}");
         assert_eq!(findings(&[&file]), findings(&inputs), "{case}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing but the bundle is left");
+    }
+}
+
+/// What a window's table shows rests on more than the requests that its finding cites.
+#[test]
+fn windows_are_the_same_whatever_shows_them() {
+    let case = "fixtures/04-stale-404-window";
+    for inputs in [&["backend.pcap"][..], &["access.json.log", "journal.json"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let inputs: Vec<String> = inputs.iter().map(|i| format!("{case}/{i}")).collect();
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let wanted = findings(&inputs);
+        assert!(wanted.iter().any(|w| w.contains("2026-11-29T19:42:12")), "{wanted:?}");
+        assert_eq!(findings(&[&bundle(dir.path(), &inputs)]), wanted, "{inputs:?}");
     }
 }
 

@@ -38,6 +38,11 @@ fn bad_usage_is_trouble_and_says_what_is_expected() {
         (&["analyze", "x", "--format", "yaml"], "expected one of text, markdown, csv, json, ndjson, html"),
         (&["analyze", "x", "--client-timeout", "soon"], "300s"),
         (&["analyze", "x", "--since", "yesterday"], "2026-11-29T19:38:46Z"),
+        (
+            &["analyze", "x", "--since", "2026-11-29T20:00:00Z", "--until", "2026-11-29T19:59:59Z"],
+            "lies before --since",
+        ),
+        (&["timeline", "x", "--rule", "crossed/id-colision"], "crosswire rules"),
         (&["analyze", "x", "--min-confidence", "sure"], "possible, probable or certain"),
         (&["analyze", "x", "--tz", "Mars/Olympus"], "Europe/Berlin"),
         (&["analyze", "x", "--memory", "lots"], "512MiB"),

@@ -92,7 +92,7 @@ impl Browser<'_> {
             let mut drawn: Vec<Line> = paper.into_lines().into_iter().map(Line::from_runs).collect();
             let title = Line::of(&clean(&ladder.title), Style::Bold);
             // The drawing's own heading stays above, where there is but one.
-            let skipped = usize::from(is_only && !drawn.is_empty());
+            let skipped = rows.first().copied().filter(|n| is_only && *n <= drawn.len()).unwrap_or(0);
             if is_only {
                 heading.push(title);
                 heading.extend(drawn.drain(..skipped));

@@ -55,7 +55,7 @@ fn format_names() -> Vec<&'static str> {
 impl Analyze {
     fn run(self) -> anyhow::Result<u8> {
         let options = self.output.render_options();
-        let lists_calls = (self.format.calls)(&options) == Calls::All || self.filter.filter().narrows();
+        let lists_calls = (self.format.calls)(&options) == Calls::All || self.filter.filter()?.narrows();
         let keep = AnalyzeOptions {
             bodies: self.output.bodies,
             cited_calls_only: !lists_calls,
@@ -75,6 +75,7 @@ impl Analyze {
 /// Reads and analyses the inputs and takes out what is not wanted. Says on standard error which
 /// inputs could not be read at all.
 pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions) -> anyhow::Result<Report> {
+    let wanted = filter.filter()?;
     let baseline = filter.baseline.as_ref().map(|path| {
         let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
@@ -82,7 +83,7 @@ pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions) 
     let baseline = baseline.transpose()?;
     let mut report = analyze::run(&read.inputs, &read.read_options()?, keep)?;
     report.troubles.iter().for_each(|trouble| complain(trouble));
-    filter.filter().apply(&mut report);
+    wanted.apply(&mut report);
     if let Some(baseline) = baseline {
         baseline.apply(&mut report);
     }

@@ -8,7 +8,7 @@ use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
 use crate::report::Calls;
-use crate::report::filter::{Filter, TimeBound};
+use crate::report::filter::{Filter, TimeBound, last_ns};
 use crate::report::table::Table;
 use crate::report::tables;
 use anyhow::{bail, ensure};
@@ -90,7 +90,7 @@ pub struct FilterArgs {
     tool: Vec<String>,
 
     /// Only findings of these rules, such as `crossed/*`
-    #[arg(long, value_name = "GLOB", value_parser = Suggest(choices::rule_patterns), hide_possible_values = true)]
+    #[arg(long, value_name = "GLOB", value_parser = OneOf { parse: values::rule_pattern, names: choices::rule_patterns }, hide_possible_values = true)]
     rule: Vec<String>,
 
     /// Only findings that are at least this sure: possible, probable or certain
@@ -217,15 +217,21 @@ impl OutputArgs {
 
 impl FilterArgs {
     /// What is wanted of a report.
-    pub fn filter(&self) -> Filter {
-        Filter {
+    ///
+    /// # Errors
+    /// Where the end lies before the beginning, so that nothing found would look like nothing there.
+    pub fn filter(&self) -> anyhow::Result<Filter> {
+        if let (Some(TimeBound::At(since)), Some(TimeBound::At(until))) = (self.since, self.until) {
+            ensure!(since.ns() <= last_ns(until), "--until {until} lies before --since {since}");
+        }
+        Ok(Filter {
             since: self.since,
             until: self.until,
             sessions: self.session.clone(),
             tools: self.tool.clone(),
             rules: self.rule.clone(),
             min_confidence: self.min_confidence,
-        }
+        })
     }
 }
 

@@ -178,7 +178,7 @@ impl Scan {
             ))
         });
         let (known, baseline) = baseline.transpose()?.unzip();
-        let filter = self.filter.filter();
+        let filter = self.filter.filter()?;
         let wanted = Wanted { since: instant(filter.since, false)?, until: instant(filter.until, true)? };
         let read = self.read.read_options()?;
         let mut keys = vec![];

@@ -2,7 +2,8 @@
 
 use crate::model::report::{CallKey, Confidence};
 use crate::model::time::Time;
-use crate::report::filter::TimeBound;
+use crate::report::filter::{TimeBound, glob};
+use crate::rules::RULES;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
 /// A length of time such as `300s`, `5m`, `1.5h`, `250ms`; a bare number is seconds. Nanoseconds.
@@ -107,6 +108,15 @@ fn clock_ns(text: &str) -> Option<i64> {
 fn fraction_digits(text: &str) -> u8 {
     let fraction = text.split_once('.').map_or("", |(_, f)| f);
     fraction.bytes().take_while(u8::is_ascii_digit).count().min(9) as u8
+}
+
+/// A pattern of names of rules. One that fits none would find nothing, and look like a clean report.
+///
+/// # Errors
+/// A sentence that says what is accepted.
+pub fn rule_pattern(text: &str) -> Result<String, String> {
+    let is_there = RULES.iter().any(|rule| glob(text, rule.name));
+    is_there.then(|| text.to_owned()).ok_or_else(|| "no rule is named so; `crosswire rules` lists them".into())
 }
 
 /// `possible`, `probable` or `certain`.

@@ -98,7 +98,7 @@ fn selection(args: &FilterArgs) -> anyhow::Result<Select> {
         let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
     });
-    let (baseline, filter) = (baseline.transpose()?, args.filter());
+    let (baseline, filter) = (baseline.transpose()?, args.filter()?);
     Ok(Box::new(move |report| {
         filter.apply(report);
         if let Some(baseline) = &baseline {

@@ -191,6 +191,10 @@ impl Maker<'_> {
         })
     }
 
+    fn cannot_write(&self) -> String {
+        format!("{}: cannot be written", self.order.output.display())
+    }
+
     fn trial_path(&self) -> PathBuf {
         let mut name = self.order.output.file_name().unwrap_or_default().to_owned();
         name.push(".partial");
@@ -209,7 +213,7 @@ impl Maker<'_> {
             archive.add(pack(zip, &evidence.name, bytes, true)?)?;
         }
         let path = self.trial_path();
-        std::fs::write(&path, archive.finish()?).with_context(|| format!("{}: cannot be written", path.display()))?;
+        std::fs::write(&path, archive.finish()?).with_context(|| self.cannot_write())?;
         let name = path.to_string_lossy().into_owned();
         let read = ReadOptions { jobs: self.read.jobs, ..ReadOptions::default() };
         let mut report = analyze::run(std::slice::from_ref(&name), &read, &AnalyzeOptions::default())?;
@@ -290,7 +294,7 @@ impl Maker<'_> {
         let path = self.trial_path();
         let output = self.order.output;
         let written = std::fs::write(&path, &file).and_then(|()| std::fs::rename(&path, output));
-        written.with_context(|| format!("{}: cannot be written", output.display()))?;
+        written.with_context(|| self.cannot_write())?;
         Ok(Made { manifest, bytes: file.len() as u64, troubles: self.report.troubles.clone() })
     }
 
@@ -343,7 +347,7 @@ fn command(line: &[String], redactor: &mut Redactor) -> Vec<String> {
 }
 
 /// What must be the same of a finding: rule, time, certainty, fault, and of each call method, tool
-/// and id.
+/// and id; and of a window all that its table shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
     rule: &'static str,
@@ -362,11 +366,17 @@ fn findings(report: &Report) -> Vec<Claim> {
     };
     let claim = |f: &crate::model::report::Finding| Claim {
         rule: f.rule,
-        at: format!("{:?}", f.at.map(|t| t.to_string())),
+        at: format!("{:?} {:?}", f.at.map(|t| t.to_string()), f.batch),
         standing: format!("{:?} {:?} {:?} {:?}", f.severity, f.confidence, f.fault, f.cleared),
         calls: f.calls.iter().map(call).collect(),
     };
-    let mut all: Vec<Claim> = report.findings.iter().map(claim).collect();
+    let window = |w: &crate::model::report::Window| Claim {
+        rule: "window of a stale session",
+        at: format!("{:?}", [w.opened, w.initialize, w.recovered, w.next_call].map(|t| t.map(|t| t.to_string()))),
+        standing: format!("{:?} {:?}", w.cause, w.silence_s),
+        calls: w.lost.iter().chain(&w.trigger_call).map(call).collect(),
+    };
+    let mut all: Vec<Claim> = report.findings.iter().map(claim).chain(report.windows.iter().map(window)).collect();
     all.sort();
     all
 }

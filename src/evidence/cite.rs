@@ -4,6 +4,7 @@ use super::gather::Caught;
 use crate::model::exchange::Mark;
 use crate::model::place::{InputId, Place};
 use crate::model::report::{Call, CallKey, Report};
+use crate::model::time::Time;
 use crate::report::cited;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub enum Scope {
     /// What is cited, with the handshakes of its sessions.
     Cited,
-    /// That, and the exchanges of the log lines beside the cited ones.
+    /// That, and the calls in flight with those of a batch, and those of the log lines beside the cited ones.
     Beside,
     /// The whole of the sessions that are cited.
     Sessions,
@@ -30,7 +31,7 @@ impl Scope {
             Scope::Cited if is_chosen => "the chosen calls with their handshakes",
             Scope::Cited => "the cited calls with their handshakes",
             Scope::Beside => {
-                "the cited calls with their handshakes, and the calls of the log lines beside theirs, because the findings need them"
+                "the cited calls with their handshakes, and the calls in flight with them or in the log lines beside theirs, because the findings need them"
             }
             Scope::Sessions => "the sessions of the cited calls, because the findings need more than these calls",
             Scope::All => "all that was read, because the findings need it",
@@ -85,11 +86,17 @@ impl Cited {
         out
     }
 
-    /// The packets of the calls that these lines of logs tell of.
+    /// The packets of the calls that these lines of logs tell of, and those of the batches that findings
+    /// count.
     pub fn beside(report: &Report, is_there: impl Fn(InputId, u64) -> bool) -> Cited {
         let mut out = Cited::default();
+        let counted = report.findings.iter().filter(|f| f.batch.is_some()).filter_map(|f| f.victim.or(f.owner));
+        let counted: FxHashSet<CallKey> = counted.collect();
+        let victims: Vec<&Call> = report.calls.iter().filter(|c| counted.contains(&c.key)).collect();
         for call in &report.calls {
-            if call.sightings.iter().any(|s| s.line.is_some_and(|n| is_there(s.input, n))) {
+            if victims.iter().any(|v| v.session == call.session && in_flight_together(v, call))
+                || call.sightings.iter().any(|s| s.line.is_some_and(|n| is_there(s.input, n)))
+            {
                 let frames = call
                     .sightings
                     .iter()
@@ -124,6 +131,13 @@ impl Cited {
     fn holds(&self, place: Place) -> bool {
         self.places.contains(&place) || self.places.contains(&Place { is_frame: !place.is_frame, ..place })
     }
+}
+
+fn in_flight_together(a: &Call, b: &Call) -> bool {
+    let begin = |c: &Call| c.sent.or(c.issued);
+    let end = |c: &Call| c.replied.or(c.sightings.iter().filter_map(|s| s.ended_at).max());
+    let not_after = |x: Option<Time>, y: Option<Time>| x.zip(y).is_none_or(|(x, y)| x <= y);
+    not_after(begin(a), end(b)) && not_after(begin(b), end(a))
 }
 
 fn marks(caught: &Caught) -> impl Iterator<Item = Mark> + '_ {

@@ -69,9 +69,14 @@ impl<'a> Paper<'a> {
         self.ended
     }
 
+    /// The text as it will stand there: in ASCII some signs take two columns.
+    pub fn spelled<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.ascii { ascii(text) } else { Cow::Borrowed(text) }
+    }
+
     /// Writes a run of text without line end.
     pub fn put(&mut self, text: &str, style: Style) -> io::Result<()> {
-        let text = if self.ascii { ascii(text) } else { Cow::Borrowed(text) };
+        let text = self.spelled(text);
         match &mut self.out {
             Out::Stream { to, color } => match code(style).filter(|_| *color && !text.is_empty()) {
                 Some(code) => write!(to, "\x1b[{code}m{text}\x1b[0m"),
@@ -106,7 +111,7 @@ impl<'a> Paper<'a> {
     /// line begins (the caller has written up to there) and to which later lines are indented.
     pub fn flow(&mut self, text: &str, indent: usize, style: Style) -> io::Result<()> {
         let room = self.width.saturating_sub(indent).max(20);
-        for (i, line) in super::layout::wrap(text, room).into_iter().enumerate() {
+        for (i, line) in super::layout::wrap(&self.spelled(text), room).into_iter().enumerate() {
             if i > 0 {
                 self.put(&" ".repeat(indent), Style::Plain)?;
             }

@@ -162,7 +162,14 @@ fn finding(view: &View<'_>, number: usize, f: &Finding, paper: &mut Paper<'_>) -
     let head = format!("{number}.");
     paper.put(&format!("  {head:<4}"), Style::Bold)?;
     paper.put(f.rule, Style::Bold)?;
-    paper.line(&format!("  {}", standing(f)), Style::Tone(Tone::Dim))?;
+    let standing = standing(f);
+    if 6 + f.rule.len() + 2 + standing.len() <= paper.width {
+        paper.line(&format!("  {standing}"), Style::Tone(Tone::Dim))?;
+    } else {
+        paper.end()?;
+        paper.put("      ", Style::Plain)?;
+        paper.flow(&standing, 6, Style::Tone(Tone::Dim))?;
+    }
     paper.put("      ", Style::Plain)?;
     paper.flow(&clean_short(&f.summary, 800), 6, Style::Plain)?;
     const SHOWN: usize = 8;

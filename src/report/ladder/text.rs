@@ -10,18 +10,33 @@ use unicode_width::UnicodeWidthStr;
 
 /// Terminal columns of a time of day with milliseconds, and a mark for stale windows.
 const TIME: usize = 14;
+/// Those of one without milliseconds, where columns are few.
+const SHORT_TIME: usize = 10;
 /// Terminal columns between two lifelines.
 const PART: usize = 8;
+/// And where columns are few.
+const SHORT_PART: usize = 3;
+/// Columns that what is said needs; with fewer, times and arrows are short.
+const ROOM: usize = 24;
+/// The fewest.
+const LEAST_ROOM: usize = 12;
 /// Lanes drawn; calls beyond have no line of their own.
 const LANES: usize = 10;
 
-/// Draws a ladder: a heading of one line, and its rows. Gives the line of the page on which each
+/// Draws a ladder: a heading, and its rows. Gives the line of the page on which each
 /// row begins.
 ///
 /// # Errors
 /// Those of writing.
 pub fn draw(ladder: &Ladder, paper: &mut Paper<'_>) -> io::Result<Vec<usize>> {
-    let mut pen = Pen { ladder, lanes: vec![None; ladder.lanes.min(LANES)], bars: ladder.bars.iter().peekable() };
+    let lanes = ladder.lanes.min(LANES);
+    let parts = ladder.columns.len().saturating_sub(1);
+    let beside = ladder.columns.len() + 2 + lanes + 1;
+    let is_narrow = paper.width < TIME + parts * PART + beside + ROOM;
+    let (time, part) = if is_narrow { (SHORT_TIME, SHORT_PART) } else { (TIME, PART) };
+    let room = paper.width.saturating_sub(time + parts * part + beside).max(LEAST_ROOM);
+    let bars = ladder.bars.iter().peekable();
+    let mut pen = Pen { ladder, lanes: vec![None; lanes], bars, is_narrow, time, part, room };
     pen.heading(paper)?;
     let mut begins = Vec::with_capacity(ladder.rows.len());
     for (n, row) in ladder.rows.iter().enumerate() {
@@ -36,14 +51,31 @@ struct Pen<'a> {
     /// The bar that each lane holds at the present row.
     lanes: Vec<Option<&'a Bar>>,
     bars: std::iter::Peekable<std::slice::Iter<'a, Bar>>,
+    is_narrow: bool,
+    /// Terminal columns of the time.
+    time: usize,
+    /// Those between two lifelines.
+    part: usize,
+    /// Those of what is said.
+    room: usize,
 }
 
 impl<'a> Pen<'a> {
     fn heading(&self, paper: &mut Paper<'_>) -> io::Result<()> {
-        paper.put(&" ".repeat(TIME), Style::Plain)?;
+        let at = self.part + 1;
+        if self.is_narrow {
+            // Side by side the names would not fit above their lines.
+            for (n, name) in self.ladder.columns.iter().enumerate() {
+                paper.put(&" ".repeat(self.time), Style::Plain)?;
+                paper.put(&format!("│{}", " ".repeat(self.part)).repeat(n), Style::Tone(Tone::Dim))?;
+                paper.line(name, Style::Bold)?;
+            }
+            return Ok(());
+        }
+        paper.put(&" ".repeat(self.time), Style::Plain)?;
         let mut line = String::new();
         for (n, name) in self.ladder.columns.iter().enumerate() {
-            line.push_str(&" ".repeat((n * (PART + 1)).saturating_sub(line.width())));
+            line.push_str(&" ".repeat((n * at).saturating_sub(line.width())));
             line.push_str(name);
         }
         paper.line(&line, Style::Bold)
@@ -69,17 +101,18 @@ impl<'a> Pen<'a> {
     }
 
     fn aside(&self, n: usize, text: &str, paper: &mut Paper<'_>) -> io::Result<()> {
-        self.margin(n, "", paper)?;
-        self.lifelines(None, paper)?;
-        self.lanes(n, None, paper)?;
-        paper.line(&format!("⋯ {text} ⋯"), Style::Tone(Tone::Dim))
+        for line in wrap(&paper.spelled(&format!("⋯ {text} ⋯")), self.room) {
+            self.margin(n, "", paper)?;
+            self.lifelines(None, paper)?;
+            self.lanes(n, None, paper)?;
+            paper.line(&line, Style::Tone(Tone::Dim))?;
+        }
+        Ok(())
     }
 
     fn message(&self, n: usize, m: &Message, lane: Option<usize>, paper: &mut Paper<'_>) -> io::Result<()> {
-        let indent =
-            TIME + self.ladder.columns.len() + (self.ladder.columns.len() - 1) * PART + 2 + self.lanes.len() + 1;
-        let room = paper.width.saturating_sub(indent).max(24);
-        let lines = wrap(&said(m), room);
+        let room = self.room;
+        let lines = wrap(&paper.spelled(&said(m)), room);
         let places = m.places.join(" ");
         let fits = |last: &str| !places.is_empty() && last.width() + 2 + places.width() <= room;
         for (i, line) in lines.iter().enumerate() {
@@ -106,7 +139,8 @@ impl<'a> Pen<'a> {
 
     fn margin(&self, n: usize, time: &str, paper: &mut Paper<'_>) -> io::Result<()> {
         let in_window = self.ladder.bands.iter().any(|(from, to)| (*from..=*to).contains(&n));
-        paper.put(&format!("{time:<12}"), Style::Tone(Tone::Dim))?;
+        let width = self.time - 2;
+        paper.put(&format!("{time:<width$.width$}"), Style::Tone(Tone::Dim))?;
         paper.put(if in_window { "!" } else { " " }, Style::Tone(Tone::Warn))?;
         paper.put(" ", Style::Plain)
     }
@@ -120,7 +154,7 @@ impl<'a> Pen<'a> {
                 _ => "│",
             });
             if column < parts {
-                line.push_str(&m.map_or_else(|| " ".repeat(PART), |m| part(m, column)));
+                line.push_str(&m.map_or_else(|| " ".repeat(self.part), |m| part(m, column, self.part)));
             }
         }
         paper.put(&line, m.map_or(Style::Tone(Tone::Dim), |m| style(m.mood)))?;
@@ -151,9 +185,9 @@ impl<'a> Pen<'a> {
 
 /// One part of the path: an arrow where an input saw the message, dots where it must have gone
 /// but no input shows it, nothing beyond.
-fn part(m: &Message, at: usize) -> String {
+fn part(m: &Message, at: usize, width: usize) -> String {
     let is_seen = m.seen & (1 << at) != 0;
-    let dashes = |sign: &str| sign.repeat(PART - 1);
+    let dashes = |sign: &str| sign.repeat(width - 1);
     let line = if is_seen { "─" } else { "╌" };
     // The message comes from its sender, so it passed every part before one on which it was seen.
     let dark = m.dark & (1 << at) != 0;
@@ -162,8 +196,8 @@ fn part(m: &Message, at: usize) -> String {
     match m.direction {
         Direction::ToServer if is_seen || after => format!("{}▶", dashes(line)),
         Direction::ToClient if is_seen || before => format!("◀{}", dashes(line)),
-        Direction::ToServer if m.seen == 0 && at == 0 => format!("╌╌×{}", " ".repeat(PART - 3)),
-        _ => " ".repeat(PART),
+        Direction::ToServer if m.seen == 0 && at == 0 => format!("╌╌×{}", " ".repeat(width - 3)),
+        _ => " ".repeat(width),
     }
 }
 
