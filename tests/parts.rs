@@ -1,5 +1,5 @@
-//! A long capture is joined in parts, and clean calls leave memory behind each. Whatever the parts are, the
-//! findings, windows, sessions and counts are those of the whole.
+//! A long capture or log is joined in parts, and clean calls leave memory behind each. Whatever the parts are,
+//! the findings, windows, sessions and counts are those of the whole.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,13 +8,13 @@ use crosswire::model::options::{AnalyzeOptions, ReadOptions};
 use crosswire::model::report::Report;
 use std::path::{Path, PathBuf};
 
-fn captures(folder: &Path, out: &mut Vec<PathBuf>) {
+fn files(folder: &Path, wanted: fn(&str) -> bool, out: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
-            captures(&path, out);
-        } else if name.contains(".pcap") {
+            files(&path, wanted, out);
+        } else if wanted(&name) {
             out.push(path);
         }
     }
@@ -36,7 +36,7 @@ fn said(report: &Report) -> Vec<String> {
 #[test]
 fn parts_of_any_size_say_what_the_whole_says() {
     let mut all = vec![];
-    captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), &mut all);
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| name.contains(".pcap"), &mut all);
     assert!(all.len() > 12, "{all:?}");
     for capture in all {
         let whole = said(&analyze(&capture, &AnalyzeOptions::default()));
@@ -46,6 +46,23 @@ fn parts_of_any_size_say_what_the_whole_says() {
             assert_eq!(parts, whole, "{} in parts of {part_visits}", capture.display());
         }
     }
+}
+
+#[test]
+fn a_log_in_parts_says_what_the_whole_says() {
+    let mut all = vec![];
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| !name.contains(".pcap"), &mut all);
+    let mut windows = 0;
+    for log in all {
+        let whole = said(&analyze(&log, &AnalyzeOptions::default()));
+        windows += whole.iter().filter(|l| l.contains("stale/")).count();
+        for part_visits in [64, 500, 8192] {
+            let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
+            let parts = said(&analyze(&log, &options));
+            assert_eq!(parts, whole, "{} in parts of {part_visits}", log.display());
+        }
+    }
+    assert!(windows > 3, "{windows}");
 }
 
 #[test]

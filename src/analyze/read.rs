@@ -6,6 +6,7 @@ use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
+use crate::join::lines::Lines;
 use crate::join::retire::Parts;
 use crate::mcp::{Tracked, Tracker};
 use crate::model::exchange::{Event, Exchange, ExchangeSink};
@@ -41,6 +42,7 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     let mut captures = vec![];
     let mut recordings = vec![];
     let several = sources.len() > 1;
+    let mut in_lines: Option<Lines> = None;
     let mut empty = vec![];
     for source in sources {
         let input = out.inputs.len() as InputId;
@@ -72,8 +74,12 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 recordings.push((input, kind, open));
             }
             Ok(Detected::Log(format, _)) => {
-                let info = read_log(input, &source.name, &mut open, format, options, &mut out.records);
+                // A line may be of any exchange that another input shows.
+                let alone = !several && keep.cited_calls_only && !keep.exchanges;
+                let lines = alone.then(|| Lines::new(options.endpoint.as_deref(), keep.part_visits));
+                let (info, lines) = read_log(input, &source.name, &mut open, format, options, lines, &mut out.records);
                 out.inputs.push(info);
+                in_lines = lines;
             }
         }
     }
@@ -85,6 +91,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         let (joiner, done) = Joiner::new(scope, in_parts, options, keep);
         done(read_captures(captures, options, joiner, &mut tracker, out))
     });
+    if let Some(lines) = in_lines {
+        out.parts = lines.finish();
+    }
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();
     for (input, problems) in out.tracked.problems.drain() {
@@ -200,6 +209,8 @@ fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker:
 
 struct Sink<'a> {
     info: InputInfo,
+    /// Where access lines go if they are joined in parts.
+    lines: Option<Lines>,
     records: &'a mut Vec<Record>,
 }
 
@@ -212,7 +223,15 @@ impl RecordSink for Sink<'_> {
         }
     }
     fn record(&mut self, record: Record) {
-        self.records.push(record);
+        match (record, &mut self.lines) {
+            (Record::Access(record), Some(lines)) => lines.access(*record),
+            (record, lines) => {
+                if let (Record::Event(event), Some(lines)) = (&record, lines) {
+                    lines.event(event);
+                }
+                self.records.push(record);
+            }
+        }
     }
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
         self.info.problems.add(kind, || format!("line {}", place.number), || text);
@@ -225,15 +244,16 @@ fn read_log(
     open: &mut OpenInput,
     format: &'static Format,
     options: &ReadOptions,
+    lines: Option<Lines>,
     records: &mut Vec<Record>,
-) -> InputInfo {
+) -> (InputInfo, Option<Lines>) {
     let info = InputInfo {
         name: name.to_owned(),
         format: Some(format.name.to_owned()),
         vantage: Some(vantage(name, format, options)),
         ..InputInfo::default()
     };
-    let mut sink = Sink { info, records };
+    let mut sink = Sink { info, lines, records };
     let context = LogContext { input, name, options, modified_ns: open.modified_ns };
     match format.reader {
         Reader::Bytes(read) => {
@@ -243,16 +263,16 @@ fn read_log(
         }
         Reader::Lines(new) => {
             let mut reader = new(&context);
-            lines(open, input, &mut sink, |line, number, sink| reader.line(line, number, sink));
+            each_line(open, input, &mut sink, |line, number, sink| reader.line(line, number, sink));
             reader.finish(&mut sink);
         }
     }
-    let mut info = sink.info;
+    let (mut info, in_parts) = (sink.info, sink.lines);
     info.problems.merge(&open.problems());
     if info.records == 0 {
         info.problems.add(ProblemKind::Empty, || "", || "no record of its format");
     }
-    info
+    (info, in_parts)
 }
 
 fn vantage(name: &str, format: &Format, options: &ReadOptions) -> Vantage {
@@ -261,7 +281,12 @@ fn vantage(name: &str, format: &Format, options: &ReadOptions) -> Vantage {
 }
 
 /// Gives `each` every line with its number; the rest of one beyond the cap is passed over and counted.
-fn lines(open: &mut OpenInput, input: InputId, sink: &mut Sink<'_>, mut each: impl FnMut(&[u8], u64, &mut Sink<'_>)) {
+fn each_line(
+    open: &mut OpenInput,
+    input: InputId,
+    sink: &mut Sink<'_>,
+    mut each: impl FnMut(&[u8], u64, &mut Sink<'_>),
+) {
     let mut line = vec![];
     let mut number = 0;
     loop {

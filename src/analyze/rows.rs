@@ -41,7 +41,7 @@ pub fn report(
             sessions: sessions.len() as u64,
             calls: world.calls.len() as u64 + world.past.calls,
             tool_calls: tally.tool_calls + world.past.tool_calls,
-            unobserved: tally.unobserved,
+            unobserved: tally.unobserved + world.past.unobserved,
             findings: checked.findings.len() as u64,
             ..Summary::default()
         },
@@ -104,7 +104,9 @@ fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
         Some(Vantage::Wire) => "bodies and stream ends".into(),
         Some(Vantage::Client) if bodies => "the client's calls, results".into(),
         Some(Vantage::Client) => "the client's calls, no results".into(),
-        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() => "events, no requests".into(),
+        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() && world.past.exchanges == 0 => {
+            "events, no requests".into()
+        }
         Some(_) if sessions => "status, session; no bodies".into(),
         Some(_) => "status; no session, no bodies".into(),
         None => String::new(),

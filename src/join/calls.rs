@@ -4,6 +4,7 @@ use super::answers::{self, Answers, HopCallId, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::clients;
 use super::content::{self, Contents};
+use super::drift::Offset;
 use super::groups::{GroupId, Groups};
 use super::logs::{self, Logs};
 use super::past::Past;
@@ -123,6 +124,10 @@ impl World {
         let captures = logs::align_captures(&mut tracked.visits);
         let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
         logs.offsets.extend(captures);
+        if past.patterns.is_some() && past.exchanges > 0 {
+            // One log, read alone: its own clock is the reference.
+            logs.offsets.entry(0).or_insert(Some(Offset::none(0)));
+        }
         let mut visits = tracked.visits;
         let mut groups = Groups::from(&past.servers);
         let (order, hop_of) = groups.hops(&visits);

@@ -60,15 +60,17 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
         }
     }
     let mut logs = Logs { events, ..Logs::default() };
-    if access.is_empty() && logs.events.is_empty() && calls.is_empty() && messages.is_empty() {
+    // Lines of a log that was joined in parts stand behind those of captures already.
+    let first_log = tracked.visits.iter().position(|v| !v.place.is_frame).unwrap_or(tracked.visits.len());
+    let none_kept = first_log == tracked.visits.len();
+    if none_kept && access.is_empty() && logs.events.is_empty() && calls.is_empty() && messages.is_empty() {
         return logs;
     }
     let mut paths: FxHashSet<String> = endpoint.map(str::to_owned).into_iter().collect();
     let wire_paths =
         tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
     paths.extend(wire_paths.map(str::to_owned));
-    let first_log = tracked.visits.len();
-    let mut lines = lines(&access, &paths, &logs.events);
+    let mut lines = lines(access, &paths, &logs.events);
     tracked.visits.append(&mut lines);
     let mut own = sightings::clients(&calls);
     own.extend(sightings::messages_logged(&messages));
@@ -84,11 +86,11 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     logs
 }
 
-fn lines(access: &[AccessRecord], paths: &FxHashSet<String>, events: &[LogEvent]) -> Vec<Visit> {
+fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, events: &[LogEvent]) -> Vec<Visit> {
     let mut by_input: FxHashMap<InputId, Vec<AccessRecord>> = FxHashMap::default();
     for r in access {
         if let Some(place) = r.place {
-            by_input.entry(place.input).or_default().push(r.clone());
+            by_input.entry(place.input).or_default().push(r);
         }
     }
     let mut inputs: Vec<InputId> = by_input.keys().copied().collect();
@@ -117,7 +119,10 @@ fn is_right_behind(v: &Visit, e: &LogEvent) -> bool {
 }
 
 /// A server says which session it created or refused right before the access line of that request.
-fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
+pub(super) fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
+    if events.is_empty() {
+        return;
+    }
     let mut order: Vec<usize> = (0..visits.len()).collect();
     order.sort_by_key(|i| visits.get(*i).map(|v| v.place.number));
     for e in events.iter().filter(|e| e.place.input == input) {

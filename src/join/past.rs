@@ -45,10 +45,16 @@ pub struct Past {
     pub tool_calls: u64,
     /// Exchanges dropped though a rule might have needed them, because there were too many.
     pub dropped: u64,
+    /// Calls that retired of which logs do not show what became of them.
+    pub unobserved: u64,
+    /// Windows found in the lines of a log that was joined in parts.
+    pub patterns: Option<Vec<super::patterns::Pattern>>,
     /// Calls that retired: when they were asked, and the exchange, which order them among all.
     order: Vec<(i64, u64)>,
     /// Moments at which a request was refused, in order.
     refused: Vec<Time>,
+    /// Refusals that no older session was seen to outlive, in order.
+    unsettled: Vec<Time>,
     /// What refused requests asked for.
     refused_asks: FxHashSet<u64>,
 }
@@ -154,9 +160,14 @@ impl Past {
     /// Counts a visit that nothing will be asked about any more.
     fn forget(&mut self, key: &GroupKey, visit: &Visit) {
         self.exchanges += 1;
+        // Without an id, requests alone make a session.
+        if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {
+            return;
+        }
         let session = self.sessions.entry(key.clone()).or_default();
         for rpc in visit.requests() {
             self.calls += 1;
+            self.unobserved += u64::from(!visit.place.is_frame);
             self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
             self.order.push((visit.asked.ns(), visit.exchange));
             if let (Some(id), true) = (&rpc.id, session.numbers.len() < NUMBERED) {
@@ -171,7 +182,9 @@ impl Past {
         if self.refused_asks.len() < REFUSED_ASKS {
             self.refused_asks.extend(visit.requests().map(asked_for));
         }
-        let at = visit.head.map_or(visit.asked, |m| m.at);
+        let at = visit.answered();
+        let place = self.unsettled.partition_point(|t| *t <= at);
+        self.unsettled.insert(place, at);
         let place = self.refused.partition_point(|t| *t <= at);
         let near = |t: Option<&Time>| t.is_some_and(|t| at.since(*t).abs() < MOMENT_NS);
         if !near(place.checked_sub(1).and_then(|i| self.refused.get(i))) && !near(self.refused.get(place)) {
@@ -182,6 +195,20 @@ impl Past {
     /// Does the visit ask for the same as one that was refused?
     pub(super) fn was_refused_before(&self, visit: &Visit) -> bool {
         self.refused_asks.len() >= REFUSED_ASKS || visit.requests().any(|r| self.refused_asks.contains(&asked_for(r)))
+    }
+
+    /// Is the visit the first of its session, whose last one was asked at `before`, after another session was
+    /// refused? Where it was answered, one is enough: it says that not all sessions were gone then.
+    pub(super) fn lives_on(&mut self, before: Time, visit: &Visit) -> bool {
+        let from = self.unsettled.partition_point(|t| *t <= before);
+        let to = self.unsettled.partition_point(|t| *t <= visit.asked);
+        if from >= to {
+            return false;
+        }
+        if visit.status.is_some_and(|s| s < 500 && s != 404) {
+            self.unsettled.drain(from..to);
+        }
+        true
     }
 
     /// Was anything refused after `from` and up to `until`?

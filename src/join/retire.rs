@@ -10,9 +10,10 @@ use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
 use super::past::{Numbering, Past, SessionPast, without_bodies};
+use super::patterns::Pattern;
 use crate::mcp::{RpcKind, Tracked, Visit};
 use crate::model::exchange::End;
-use crate::model::id::RpcId;
+use crate::model::id::{RpcId, SessionId};
 use crate::model::limits::KEPT_VISITS;
 use crate::model::place::Vantage;
 use crate::model::time::Time;
@@ -24,6 +25,8 @@ const GONE_NS: i64 = 600_000_000_000;
 const REINIT_NS: i64 = 600_000_000_000;
 /// The requests that follow such a start for this long show whether refused calls were sent again, ns.
 const FRESH_NS: i64 = 15_000_000_000;
+/// What cancels a call comes this near its end, ns.
+const CANCEL_NS: i64 = 2_000_000_000;
 /// Calls of a session that a window's sequence can show.
 const FIRST_CALLS: u32 = 3;
 /// Exchanges of one session kept for how its ids run, or after a refusal.
@@ -89,6 +92,46 @@ impl Parts {
                 _ => self.kept.push(visit),
             }
         }
+        self.cap();
+    }
+
+    /// Takes lines of a log that is read alone, in order of time.
+    pub fn take_lines(&mut self, lines: Vec<Visit>) {
+        for line in lines.iter().filter(|v| may_refuse(v)) {
+            self.past.note_refusal(line);
+        }
+        let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
+        for line in lines {
+            let key = line.belongs_to().map_or_else(
+                || GroupKey::Client(line.peer, line.user_agent.clone()),
+                |session| GroupKey::Session(session.clone()),
+            );
+            let mut fate = if is_clean_line(&line) { Fate::Clean } else { Fate::Wanted };
+            if let GroupKey::Session(session) = &key {
+                let mut story = self.past.sessions.remove(&key).unwrap_or_default();
+                fate = fate.max(self.needs(&mut story, &line));
+                self.past.sessions.insert(key.clone(), story);
+                // What may have cancelled a call that looks as if it had hung.
+                let near = |(s, end): &(SessionId, Time)| s == session && line.asked.since(*end).abs() <= CANCEL_NS;
+                if line.status == Some(202) && hung.iter().any(near) {
+                    fate = Fate::Wanted;
+                }
+            }
+            match fate {
+                Fate::Clean => self.past.retire(&key, line),
+                Fate::Outline => self.kept.push(without_bodies(line)),
+                Fate::Wanted => self.kept.push(line),
+            }
+        }
+        self.cap();
+    }
+
+    /// Windows that the lines of the log showed by their order.
+    pub fn found(&mut self, patterns: Vec<Pattern>) {
+        self.past.patterns = Some(patterns);
+    }
+
+    fn cap(&mut self) {
         if self.kept.len() > KEPT_VISITS {
             let excess = self.kept.len() - KEPT_VISITS;
             self.past.dropped += excess as u64;
@@ -132,7 +175,7 @@ impl Parts {
     }
 
     /// Does the story of its session need the visit? Notes what it adds to the story.
-    fn needs(&self, session: &mut SessionPast, visit: &Visit) -> Fate {
+    fn needs(&mut self, session: &mut SessionPast, visit: &Visit) -> Fate {
         let mut need = Fate::Clean;
         if visit.carries("initialize") {
             session.began = Some(session.began.unwrap_or(visit.asked));
@@ -145,16 +188,16 @@ impl Parts {
         if is_use && !std::mem::replace(&mut session.has_use, true) {
             need = Fate::Outline;
         }
-        if visit.carries("tools/call") && session.tool_calls == 0 {
+        if may_be_call(visit) && session.tool_calls == 0 {
             need = Fate::Outline;
         }
         // The first request after others were refused says whether this session lived on.
         if let Some(before) = session.asked.replace(visit.asked)
-            && self.past.refused_between(before, visit.asked)
+            && self.past.lives_on(before, visit)
         {
             need = Fate::Outline;
         }
-        session.tool_calls += u32::from(visit.carries("tools/call"));
+        session.tool_calls += u32::from(may_be_call(visit));
         // How a client went on after a refusal: up to its first calls, and what it sent again.
         if let Some(began) = session.began
             && self.past.refused_between(began.plus_ns(-REINIT_NS), visit.asked)
@@ -197,6 +240,28 @@ fn together(chains: &Chains, fates: &mut [Fate], go_on: &mut [bool], over: usize
         }
     }
     behind
+}
+
+/// A `tools/call`, as far as a log tells.
+fn may_be_call(visit: &Visit) -> bool {
+    let unnamed = || !visit.place.is_frame && visit.rpc.iter().any(|r| r.method.is_none());
+    visit.carries("tools/call") || unnamed()
+}
+
+/// Does the line say nothing but that a request was answered?
+fn is_clean_line(v: &Visit) -> bool {
+    let ok = matches!(v.status, Some(200 | 202 | 204)) || v.is_get() && v.status == Some(405);
+    let hung = v.is_post() && v.status == Some(200) && v.bytes == Some(0);
+    // As HAProxy, Envoy, nginx and Apache write that nothing was wrong.
+    let whole = v.termination.as_deref().is_none_or(|t| matches!(t, "--" | "----" | "-" | "+" | "OK"));
+    let says_more = v.comment.is_some() || !v.replies.is_empty() || v.rpc.iter().any(|r| r.id.is_some());
+    ok && !hung && whole && !says_more && !v.is_delete()
+}
+
+/// A call without a body, and when it ended.
+fn may_hang(v: &Visit) -> Option<(SessionId, Time)> {
+    let hung = v.is_post() && v.status == Some(200) && v.bytes == Some(0);
+    Some((v.session.clone().filter(|_| hung)?, v.asked.plus_ns(v.duration_ns?)))
 }
 
 /// Could the answer mean that the session is not known? The rules look closer.

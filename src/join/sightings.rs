@@ -44,28 +44,34 @@ fn unknown_request(method: Option<&str>) -> Rpc {
 /// The lines of access logs that speak of MCP, as visits. `paths` are endpoint paths known from
 /// elsewhere.
 pub fn access(records: &[AccessRecord], paths: &FxHashSet<String>) -> Vec<Visit> {
-    let mut paths = paths.clone();
+    let mut out = of_records(records, &mut paths.clone());
+    handshakes(&mut out);
+    out
+}
+
+/// As [`access`], for lines of which more will come, and without what neighbours say of each other. Endpoint
+/// paths that the lines name are added to `paths`.
+pub fn of_records(records: &[AccessRecord], paths: &mut FxHashSet<String>) -> Vec<Visit> {
     for r in records {
         if let Some(path) =
             path_of(r).filter(|_| r.session.is_some() || r.session_given.is_some() || r.rpc_method.is_some())
+            && !paths.contains(path)
         {
             paths.insert(path.to_owned());
         }
     }
-    if paths.is_empty() {
-        paths.extend(records.iter().filter_map(path_of).filter(|p| looks_like_endpoint(p)).map(str::to_owned));
-    }
+    let named = !paths.is_empty();
+    let is_endpoint = |p: &str| if named { paths.contains(p) } else { looks_like_endpoint(p) };
     let mut out = vec![];
     for r in records {
         let Some(place) = r.place else { continue };
-        if !path_of(r).is_some_and(|p| paths.contains(p)) {
+        if !path_of(r).is_some_and(is_endpoint) {
             continue;
         }
         for _ in 0..r.repeat.clamp(1, 1000) {
             out.extend(visit(r, place));
         }
     }
-    handshakes(&mut out);
     out
 }
 
@@ -163,63 +169,98 @@ fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: MessageHash) -> Reply {
 /// In a log with session ids: a POST without one that is given one with 2xx is `initialize`, and the
 /// first of a session, if answered 202, is `notifications/initialized`.
 pub fn handshakes(visits: &mut [Visit]) {
-    infer_given(visits);
-    let mut begun: FxHashSet<Arc<str>> = FxHashSet::default();
     let mut order: Vec<usize> = (0..visits.len()).collect();
-    order.sort_by_key(|i| visits.get(*i).map(|v| (v.head.map_or(v.asked, |h| h.at), v.exchange)));
-    for i in order {
-        let Some(v) = visits.get_mut(i).filter(|v| v.is_post()) else { continue };
-        let ok = v.status.is_some_and(|s| (200..300).contains(&s));
-        let unnamed = v.rpc.iter().all(|r| r.method.is_none());
-        if v.session.is_none() && v.given.is_some() && v.status == Some(200) && unnamed {
-            v.rpc = vec![unknown_request(Some("initialize"))];
-        }
-        if let (Some(s), true) = (v.session.clone(), ok)
-            && begun.insert(s)
-            && v.status == Some(202)
-            && v.rpc.is_empty()
-        {
-            let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
-            v.rpc.push(note);
-        }
-    }
+    order.sort_by_key(|i| visits.get(*i).map(|v| (v.answered(), v.exchange)));
+    let mut handshakes = Handshakes::default();
+    handshakes.infer_in(visits, &order, visits.len());
+    handshakes.name_in(visits, &order);
 }
 
 /// A new session appears within this time of the `initialize` that was given it, ns.
 const GIVEN_NS: i64 = 10_000_000_000;
 
-/// In a log that has the request's session alone: the POST without one that was answered 200 right
-/// before a session first appears is the `initialize` that was given it.
-fn infer_given(visits: &mut [Visit]) {
-    if visits.iter().any(|v| v.given.is_some()) {
-        return;
+/// Finds the handshakes of a log, a part at a time.
+#[derive(Default)]
+pub struct Handshakes {
+    /// The log says which session a response gave.
+    says_given: bool,
+    /// Sessions that were seen.
+    known: FxHashSet<Arc<str>>,
+    /// Sessions whose `initialize` was found.
+    found: FxHashSet<Arc<str>>,
+    /// Sessions that were answered.
+    begun: FxHashSet<Arc<str>>,
+}
+
+impl Handshakes {
+    /// In a log that has the request's session alone: the POST without one that was answered 200 right
+    /// before a session first appears is the `initialize` that was given it. The first `done` of `visits`, which
+    /// are in order, do not come again.
+    pub fn infer(&mut self, visits: &mut [Visit], done: usize) {
+        let order: Vec<usize> = (0..visits.len()).collect();
+        self.infer_in(visits, &order, done);
     }
-    let mut order: Vec<usize> = (0..visits.len()).collect();
-    order.sort_by_key(|i| visits.get(*i).map(|v| (v.head.map_or(v.asked, |h| h.at), v.exchange)));
-    let mut known: FxHashSet<Arc<str>> = FxHashSet::default();
-    let mut open: Vec<usize> = vec![];
-    let mut found: Vec<(usize, Arc<str>)> = vec![];
-    for &i in &order {
-        let Some(v) = visits.get(i) else { continue };
-        match &v.session {
-            None if v.is_post() && v.status == Some(200) => open.push(i),
-            None => {}
-            Some(s) if v.status.is_some_and(|s| s < 300) && !known.contains(s) => {
-                let recent = |o: &usize| visits.get(*o).is_some_and(|x| v.asked.since(x.asked) <= GIVEN_NS);
-                let same = |o: &usize| visits.get(*o).is_some_and(|x| x.peer == v.peer && x.user_agent == v.user_agent);
-                let best = open.iter().rposition(|o| recent(o) && same(o)).or_else(|| open.iter().rposition(recent));
-                if let Some(n) = best {
-                    found.push((open.remove(n), s.clone()));
-                }
-                known.insert(s.clone());
-                open.retain(recent);
-            }
-            Some(s) => drop(known.insert(s.clone())),
+
+    /// Names the requests of the handshakes of `visits`, which are in order.
+    pub fn name(&mut self, visits: &mut [Visit]) {
+        let order: Vec<usize> = (0..visits.len()).collect();
+        self.name_in(visits, &order);
+    }
+
+    fn infer_in(&mut self, visits: &mut [Visit], order: &[usize], done: usize) {
+        let said = |v: &Visit| v.given.as_ref().is_some_and(|s| !self.found.contains(s));
+        self.says_given |= visits.iter().any(said);
+        if self.says_given {
+            return;
         }
+        let mut seen: FxHashSet<Arc<str>> = FxHashSet::default();
+        let mut open: Vec<usize> = vec![];
+        let mut found: Vec<(usize, Arc<str>)> = vec![];
+        for &i in order {
+            let Some(v) = visits.get(i) else { continue };
+            match &v.session {
+                None if v.is_post() && v.status == Some(200) && v.given.is_none() => open.push(i),
+                None => {}
+                Some(s) if self.known.contains(s) || seen.contains(s) => {}
+                Some(s) if v.status.is_some_and(|s| s < 300) => {
+                    seen.insert(s.clone());
+                    let recent = |o: &usize| visits.get(*o).is_some_and(|x| v.asked.since(x.asked) <= GIVEN_NS);
+                    let same =
+                        |o: &usize| visits.get(*o).is_some_and(|x| x.peer == v.peer && x.user_agent == v.user_agent);
+                    let best =
+                        open.iter().rposition(|o| recent(o) && same(o)).or_else(|| open.iter().rposition(recent));
+                    if let Some(n) = best.filter(|_| !self.found.contains(s)) {
+                        found.push((open.remove(n), s.clone()));
+                    }
+                    open.retain(recent);
+                }
+                Some(s) => drop(seen.insert(s.clone())),
+            }
+        }
+        for (i, s) in found {
+            if let Some(v) = visits.get_mut(i) {
+                self.found.insert(s.clone());
+                v.given = Some(s);
+            }
+        }
+        let past = order.iter().take(done).filter_map(|i| visits.get(*i)?.session.clone());
+        self.known.extend(past);
     }
-    for (i, s) in found {
-        if let Some(v) = visits.get_mut(i) {
-            v.given = Some(s);
+
+    fn name_in(&mut self, visits: &mut [Visit], order: &[usize]) {
+        for &i in order {
+            let Some(v) = visits.get_mut(i).filter(|v| v.is_post()) else { continue };
+            let ok = v.status.is_some_and(|s| (200..300).contains(&s));
+            let unnamed = v.rpc.iter().all(|r| r.method.is_none());
+            if v.session.is_none() && v.given.is_some() && v.status == Some(200) && unnamed {
+                v.rpc = vec![unknown_request(Some("initialize"))];
+            }
+            let Some(s) = v.session.as_ref().filter(|s| ok && !self.begun.contains(*s)) else { continue };
+            self.begun.insert(s.clone());
+            if v.status == Some(202) && v.rpc.is_empty() {
+                let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
+                v.rpc.push(note);
+            }
         }
     }
 }

@@ -355,6 +355,10 @@ impl Visit {
         let answered = self.status.is_some_and(|s| (200..300).contains(&s));
         if answered && self.carries("initialize") { self.given.as_ref() } else { None }
     }
+    /// When its response head was seen; where none was, when it was asked.
+    pub fn answered(&self) -> Time {
+        self.head.map_or(self.asked, |m| m.at)
+    }
     /// When the last thing of it was seen.
     pub fn last_seen(&self) -> Time {
         let reply = self.replies.iter().map(|r| r.last.at);
@@ -379,10 +383,12 @@ impl Visit {
     /// The path of the request target, without query.
     pub fn path(&self) -> Option<&str> {
         let target = self.target.as_deref()?;
-        let target = match target.find("://") {
+        let absolute = if target.starts_with('/') { None } else { target.find("://") };
+        let target = match absolute {
             Some(i) => target.get(i + 3..).and_then(|rest| rest.find('/').and_then(|j| rest.get(j..))).unwrap_or("/"),
             None => target,
         };
-        target.split(['?', '#']).next()
+        let end = memchr::memchr2(b'?', b'#', target.as_bytes()).unwrap_or(target.len());
+        target.get(..end)
     }
 }

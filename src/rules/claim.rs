@@ -168,6 +168,19 @@ pub fn at_mark(visit: &Visit, mark: Mark, text: impl Into<String>) -> Evidence {
     }
 }
 
+/// Proof at a line of a log.
+pub fn at_line(place: crate::model::place::Place, text: impl Into<String>) -> Evidence {
+    Evidence {
+        input: Some(place.input),
+        frame: None,
+        line: place.as_line(),
+        offset: None,
+        cursor: None,
+        text: Some(text.into()),
+        filter: None,
+    }
+}
+
 /// Proof at the request of an exchange.
 pub fn at_request(visit: &Visit, text: impl Into<String>) -> Evidence {
     at_mark(visit, Mark { place: visit.place, at: visit.asked }, text)

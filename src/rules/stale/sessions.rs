@@ -80,7 +80,7 @@ pub fn calls_of(world: &World, v: u32) -> Vec<CallKey> {
 
 /// When a visit's response head was seen.
 pub fn answered_at(visit: &Visit) -> Time {
-    visit.head.map_or(visit.asked, |m| m.at)
+    visit.answered()
 }
 
 /// Every session that was refused at least once, in order of the first refusal.

@@ -7,7 +7,7 @@ use crate::join::World;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
-use crate::rules::claim::{Claim, Claims, at_mark, at_request, duration};
+use crate::rules::claim::{Claim, Claims, at_line, at_mark, at_request, duration};
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -78,29 +78,25 @@ fn check(world: &World, claims: &mut Claims<'_>) {
 
 /// Windows that the order of requests alone shows, in logs without session ids.
 fn by_pattern(world: &World, claims: &mut Claims<'_>) {
-    for p in patterns(world) {
-        let (Some(first), Some(init)) = (world.visits.get(p.refused as usize), world.visits.get(p.initialize as usize))
-        else {
-            continue;
-        };
-        let mut evidence = vec![];
-        evidence.extend(first.head.map(|h| at_mark(first, h, "refused, status 404")));
-        evidence
-            .extend(init.head.map(|h| at_mark(init, h, "answered 200, and 202 after it: the client re-initialises")));
-        let took = duration(answered_at(init).since(answered_at(first)).max(0));
-        claims.windows.push(p.window.clone());
+    for (p, window) in patterns(world) {
+        let evidence = vec![
+            at_line(p.refused.place, "refused, status 404"),
+            at_line(p.initialize.place, "answered 200, and 202 after it: the client re-initialises"),
+        ];
+        let took = duration(p.initialize.answered.since(p.refused.answered).max(0));
         claims.claim(Claim {
             severity: Severity::Low,
-            confidence: if p.stranger { Confidence::Possible } else { Confidence::Probable },
-            session: p.window.new_session.clone(),
-            at: p.window.opened,
-            until: p.window.recovered.or(p.window.initialize),
-            others: p.window.trigger_call.into_iter().collect(),
+            confidence: if p.is_loose { Confidence::Possible } else { Confidence::Probable },
+            session: window.new_session.clone(),
+            at: window.opened,
+            until: window.recovered.or(window.initialize),
+            others: window.trigger_call.into_iter().collect(),
             summary: format!(
                 "a request was refused with 404 and a new session begun {took} later; the log names no session ids."
             ),
             evidence,
             ..Claim::default()
         });
+        claims.windows.push(window);
     }
 }
