@@ -102,6 +102,8 @@ pub struct World {
     /// Captures of which the capturing host says that it dropped packets: what did not come in them may
     /// have been among these.
     pub dropped_inputs: rustc_hash::FxHashSet<u32>,
+    /// The user chose packets of the captures: what is not among them may be in the files.
+    pub is_filtered: bool,
     /// Logs with a gap.
     pub gapped_inputs: rustc_hash::FxHashSet<u32>,
     /// How long a caller waits at most, ns.
@@ -161,6 +163,7 @@ impl World {
             covered: FxHashMap::default(),
             lossy_inputs: Default::default(),
             dropped_inputs: Default::default(),
+            is_filtered: options.filter.is_some(),
             gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),
             input_end: FxHashMap::default(),

@@ -125,7 +125,7 @@ impl World {
         }
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
         let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
-        captures.retain(|i| self.spans(*i, at, by));
+        captures.retain(|i| !self.is_filtered && self.spans(*i, at, by));
         let mut sure = 0;
         let mut logs: Vec<u32> = self
             .logs

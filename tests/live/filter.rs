@@ -77,3 +77,36 @@ fn a_capture_is_the_helper_s() {
         (&"lo".into(), &"tcp port 1".into(), &96.into(), &1_000_000.into())
     );
 }
+
+/// The client says that it made one call more than the capture shows, in the middle of the others.
+fn never_sent(args: &[&str]) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let own = CAPTURE.replace("backend.pcap", "client.jsonl");
+    let lines = std::fs::read_to_string(own).unwrap();
+    let last = lines.lines().last().unwrap();
+    let mut call: serde_json::Value = serde_json::from_str(last).unwrap();
+    let first: serde_json::Value = serde_json::from_str(lines.lines().nth(3).unwrap()).unwrap();
+    for (name, value) in [("at", &first["ended"]), ("ended", &first["ended"])] {
+        call[name] = value.clone();
+    }
+    call["tool"] = "never_on_the_wire".into();
+    call["method"] = "tools/call".into();
+    call["outcome"] = "timeout".into();
+    call["arguments"] = serde_json::json!({"word": "nowhere"});
+    for unknown in ["id", "local_port", "result", "result_sha256"] {
+        call.as_object_mut().unwrap().remove(unknown);
+    }
+    let client = folder.path().join("client.jsonl");
+    std::fs::write(&client, format!("{lines}{call}\n")).unwrap();
+    let all = [&["analyze", CAPTURE, client.to_str().unwrap(), "--format", "json"], args].concat();
+    let mut command = command(&all);
+    let output = command.env("CROSSWIRE_CAPTURE", helper(folder.path(), &at_least(0))).output().unwrap();
+    let report = json(&output);
+    report["findings"].as_array().unwrap().iter().filter(|f| f["rule"] == "orphaned/never-sent").count()
+}
+
+#[test]
+fn what_a_filter_may_have_left_out_was_not_never_sent() {
+    assert_eq!(never_sent(&[]), 1);
+    assert_eq!(never_sent(&["--filter", "x"]), 0);
+}
