@@ -181,8 +181,18 @@ fn fit(line: &Visit, seen: &Visit, slack: i64) -> Option<Fit> {
         return Some(Fit { rank: 0, apart_ns: 0, size: 0 });
     }
     let (starts, apart_ns) = distance(line, seen);
+    let apart_ns = beyond(apart_ns, line.at.error_ns.max(seen.at.error_ns).max(slack - SLACK_NS));
     let rank = if line.session.is_some() && line.session == seen.session { port } else { port + 3 };
     (starts <= slack).then_some(Fit { rank, apart_ns, size: size(line, seen) })
+}
+
+/// Times known no better than this do not rank what they may both be, ns.
+const COARSE_NS: i64 = 5_000_000;
+
+/// How far apart two moments are beyond what their resolution explains, where that is coarse: within a
+/// second of a log that has no finer times its order tells more.
+pub fn beyond(apart_ns: i64, resolution_ns: i64) -> i64 {
+    if resolution_ns < COARSE_NS { apart_ns } else { (apart_ns - resolution_ns).max(0) }
 }
 
 /// A body of chunks is logged with what frames them, by some.

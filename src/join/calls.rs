@@ -34,6 +34,13 @@ pub struct JointCall {
     pub ask: Option<ServerCall>,
 }
 
+impl JointCall {
+    /// A call that only its client's record shows.
+    fn of_client(c: HopCallId) -> JointCall {
+        JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: Some(c), ask: None }
+    }
+}
+
 /// A request of the server.
 #[derive(Clone, Debug)]
 pub struct ServerCall {
@@ -315,22 +322,23 @@ impl World {
 
     /// Gives each call the client's record of it; records of calls that nobody saw become calls of their own.
     fn join_clients(&mut self, calls: &mut Vec<(Time, JointCall)>) {
-        let mine: Vec<(HopCallId, &Visit)> = self
+        let (mine, apart): (Vec<(HopCallId, &Visit)>, Vec<_>) = self
             .logs
             .clients
             .iter()
             .filter_map(|v| Some((self.answers.by_visit.get(v)?.0, self.visits.get(*v as usize)?)))
-            .collect();
+            .partition(|(_, v)| self.logs.is_aligned(v.input));
         let records: Vec<&Visit> = mine.iter().map(|(_, v)| *v).collect();
         let seen: Vec<clients::Seen<'_>> = calls
             .iter()
             .enumerate()
             .filter_map(|(n, (_, j))| {
                 let c = *j.hops.first()?;
-                Some(clients::Seen { name: n as u32, visit: self.visit_of(c)?, rpc: self.rpc_of(c)? })
+                let seen = self.visit_of(c).filter(|v| v.place.is_frame || self.logs.is_aligned(v.input))?;
+                Some(clients::Seen { name: n as u32, visit: seen, rpc: self.rpc_of(c)? })
             })
             .collect();
-        let found = clients::pair(&records, &seen);
+        let found = clients::pair(&records, &seen).found;
         let mut unsure = vec![];
         for (r, (c, visit)) in mine.iter().enumerate() {
             match found.get(&r).and_then(|p| Some((calls.get_mut(p.name as usize)?, p.ambiguous))) {
@@ -341,12 +349,10 @@ impl World {
                     let ambiguous = ambiguous || line.is_some_and(|v| self.logs.ambiguous.contains(&v));
                     unsure.extend(self.hop_call(*c).filter(|_| ambiguous).map(|call| call.visit));
                 }
-                None => calls.push((
-                    visit.asked,
-                    JointCall { key: CallKey(0), hops: vec![], lines: vec![], client: Some(*c), ask: None },
-                )),
+                None => calls.push((visit.asked, JointCall::of_client(*c))),
             }
         }
+        calls.extend(apart.iter().map(|(c, visit)| (visit.asked, JointCall::of_client(*c))));
         self.logs.ambiguous.extend(unsure);
     }
 

@@ -130,7 +130,7 @@ fn vote(visits: &[Visit], keyed: &FxHashMap<Key, Vec<u32>>, hop: &impl Fn(u32) -
             for &b in once.iter().take(8) {
                 if hop(a) != hop(b)
                     && let (Some(x), Some(y)) = (visits.get(a as usize), visits.get(b as usize))
-                    && x.at.at <= y.at.at
+                    && is_around(x, y)
                     && nested(x, y)
                     && agree(x, y)
                 {
@@ -166,9 +166,21 @@ fn depths(before: &Before, hops: usize) -> Vec<u32> {
     depth
 }
 
+/// Is the first exchange the one around the other? Between clocks that were aligned the way through a proxy
+/// can be shorter than what is known of the offset: then the one that took longer is.
+fn is_around(a: &Visit, b: &Visit) -> bool {
+    let took = |v: &Visit| v.replies.first().map(|r| r.last.at.since(v.asked));
+    let error = a.at.error_ns.saturating_add(b.at.error_ns);
+    match (took(a), took(b)) {
+        (Some(x), Some(y)) if error > 0 && b.at.at.since(a.at.at).abs() <= error => x >= y,
+        _ => a.at.at <= b.at.at,
+    }
+}
+
 /// Does `inner` lie within `outer` in time, as behind a proxy?
 fn nested(outer: &Visit, inner: &Visit) -> bool {
-    inner.at.at.since(outer.at.at) >= -SLACK_NS / 10 && inner.at.at.since(outer.last_seen()) <= SLACK_NS
+    let error = outer.at.error_ns.saturating_add(inner.at.error_ns);
+    inner.at.at.since(outer.at.at) >= -(SLACK_NS / 10 + error) && inner.at.at.since(outer.last_seen()) <= SLACK_NS
 }
 
 /// Does nothing that both show differ? The reply's hash and the session given must be equal where

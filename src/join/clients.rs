@@ -3,6 +3,7 @@
 //! Session and id decide where both have them, then tool and arguments, the connection's port, and
 //! time; one to one. What a client claims and nobody saw is left over, for the rules to judge.
 
+use super::attach::beyond;
 use crate::mcp::visit::{MessageHash, Rpc, Visit};
 use crate::model::record::ClientOutcome;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,8 +37,17 @@ pub struct Paired {
     pub ambiguous: bool,
 }
 
-/// For each client visit (by its place in `records`) what was seen of it.
-pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
+/// What records are about.
+#[derive(Debug, Default)]
+pub struct Pairing {
+    /// For each client visit (by its place in `records`) what was seen of it.
+    pub found: FxHashMap<usize, Paired>,
+    /// Those that are about nothing seen, though something that another record is about fits as well.
+    contested: Vec<usize>,
+}
+
+/// Finds what was seen of each client visit.
+pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> Pairing {
     let mut by_time: Vec<(i64, usize, bool)> =
         seen.iter().enumerate().map(|(i, s)| (s.visit.asked.ns(), i, begins(s.visit))).collect();
     // A server's line is written when headers are sent: anywhere between asking and the end.
@@ -62,8 +72,9 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
                 {
                     // Where the beginning is known, an end that is another call's must not outweigh it.
                     let end = ended.filter(|_| !begun).map_or(i64::MAX, |e| (t - e).abs());
-                    let distance = (t - asked).abs().min(end);
-                    let slack = record.at.error_ns.max(s.visit.at.error_ns) + SLACK_NS;
+                    let resolution = record.at.error_ns.max(s.visit.at.error_ns);
+                    let distance = beyond((t - asked).abs().min(end), resolution);
+                    let slack = resolution + SLACK_NS;
                     let within = *t >= asked - slack && *t <= ended.unwrap_or(asked).max(asked) + slack;
                     if rank <= EXACT || within {
                         near.push((rank, distance, *i));
@@ -79,27 +90,74 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> FxHashMap<usize, Paired> {
     let (mut found, mut used) = (FxHashMap::default(), FxHashMap::default());
     for (rank, distance, r, i) in &pairs {
         if !found.contains_key(r) && !used.contains_key(i) {
-            used.insert(*i, (*rank, *r));
+            used.insert(*i, (*rank, *distance, *r));
             found.insert(*r, (*rank, *distance, *i));
         }
     }
+    let resolution = |record: &Visit, i: usize| {
+        record.at.error_ns.max(seen.get(i).map_or(0, |s| s.visit.at.error_ns)).saturating_add(JITTER_NS)
+    };
+    let fits_as_well = |(rank, distance, r, i): (u8, i64, usize, usize), (held, near, _): (u8, i64, usize)| {
+        let within = |record: &&Visit| distance - near <= 2 * resolution(record, i);
+        held >= rank && records.get(r).is_some_and(within)
+    };
+    let answered = |r: usize| records.get(r).is_some_and(|v| was_answered(v));
+    // What was answered was sent: of two that fit a line as well, that one left it.
+    for &(rank, distance, r, i) in pairs.iter().filter(|(_, _, r, _)| answered(*r)) {
+        if let Some(holder) = used.get(&i).copied().filter(|_| !found.contains_key(&r))
+            && !answered(holder.2)
+            && fits_as_well((rank, distance, r, i), holder)
+        {
+            found.remove(&holder.2);
+            found.insert(r, (rank, distance, i));
+            used.insert(i, (rank, distance, r));
+        }
+    }
     let mut unsure: FxHashSet<usize> = FxHashSet::default();
+    let mut contested: FxHashSet<usize> = FxHashSet::default();
     for (rank, distance, r, i) in pairs {
-        let (Some(record), Some(other), Some((best, least, mine))) = (records.get(r), seen.get(i), found.get(&r))
-        else {
+        let Some(record) = records.get(r) else { continue };
+        let Some((best, least, mine)) = found.get(&r) else {
+            let as_well = |u: &&(u8, i64, usize)| !answered(u.2) && fits_as_well((rank, distance, r, i), **u);
+            contested.extend(used.get(&i).filter(as_well).map(|_| r));
             continue;
         };
-        let resolution = record.at.error_ns.max(other.visit.at.error_ns) + JITTER_NS;
         // What another record has by a better key is not this one's.
-        let free = used.get(&i).is_none_or(|(held, _)| *held >= rank);
-        if i != *mine && rank > EXACT && rank <= *best && free && distance - least <= resolution {
+        let free = used.get(&i).is_none_or(|(held, _, _)| *held >= rank);
+        if i != *mine && rank > EXACT && rank <= *best && free && distance - least <= resolution(record, i) {
             unsure.insert(r);
         }
     }
     let paired = |(r, (_, _, i)): (&usize, &(u8, i64, usize))| {
         Some((*r, Paired { name: seen.get(*i)?.name, ambiguous: unsure.contains(r) }))
     };
-    found.iter().filter_map(paired).collect()
+    Pairing { found: found.iter().filter_map(paired).collect(), contested: contested.into_iter().collect() }
+}
+
+/// Clients' records that none of `lines` is about, which are of one log, though one that another record has
+/// fits as well.
+pub fn contested(visits: &[Visit], clients: &[u32], lines: &[u32]) -> Vec<u32> {
+    if clients.is_empty() {
+        return vec![];
+    }
+    let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
+    let unclaimed = pair(&records, &seen_in(visits, lines)).contested;
+    unclaimed.into_iter().filter_map(|r| clients.get(r).copied()).collect()
+}
+
+fn seen_in<'a>(visits: &'a [Visit], lines: &[u32]) -> Vec<Seen<'a>> {
+    lines
+        .iter()
+        .filter_map(|l| visits.get(*l as usize).map(|v| (*l, v)))
+        .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
+        .collect()
+}
+
+/// Does a client's record say what was answered? A bare success does not: clients record such for calls
+/// that never left them.
+pub fn was_answered(record: &Visit) -> bool {
+    let text = || record.comment.as_deref().is_some_and(|t| !t.trim().is_empty());
+    record.client_outcome == Some(ClientOutcome::Ok) && (!record.replies.is_empty() || text())
 }
 
 /// Does it tell when the request was sent?
@@ -138,6 +196,8 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
         _ if mine.tool.is_some() && seen.rpc.tool.is_some() => return None,
         _ => 1,
     };
+    // `initialize` is told apart in most logs, whatever else they lack.
+    let method = u8::from(mine.method.is_none() || seen.rpc.method.is_none());
     let port = match (record.port, seen.visit.port) {
         (Some(a), Some(b)) if a == b => 0,
         (Some(_), Some(_)) => 2,
@@ -148,25 +208,19 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
             Some(if port == 0 { 0 } else { 1 + arguments })
         }
         (Some(a), Some(b)) if a != b => None,
-        _ => Some(3 + port * 2 + arguments),
+        _ => Some(3 + port * 4 + method * 2 + arguments),
     }
 }
 
 /// Gives log lines that say nothing of JSON-RPC what the client's record of the call says; `lines` are
-/// of one log.
-/// Gives the lines for which another record fits no worse.
-pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<u32> {
+/// of one log. Gives each record that named a line, with that line, and whether another fits no worse.
+pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<(u32, u32, bool)> {
     let given = sessions_given(visits, clients);
     let records: Vec<&Visit> = clients.iter().filter_map(|c| visits.get(*c as usize)).collect();
-    let seen: Vec<Seen<'_>> = lines
-        .iter()
-        .filter_map(|l| visits.get(*l as usize).map(|v| (*l, v)))
-        .filter_map(|(l, v)| Some(Seen { name: l, visit: v, rpc: v.requests().next()? }))
-        .collect();
-    let paired = pair(&records, &seen);
-    let unsure = paired.values().filter(|p| p.ambiguous).map(|p| p.name).collect();
-    let found: Vec<(u32, u32)> = paired.into_iter().filter_map(|(r, p)| Some((*clients.get(r)?, p.name))).collect();
-    for (c, l) in found {
+    let paired = pair(&records, &seen_in(visits, lines)).found;
+    let found: Vec<(u32, u32, bool)> =
+        paired.into_iter().filter_map(|(r, p)| Some((*clients.get(r)?, p.name, p.ambiguous))).collect();
+    for &(c, l, _) in &found {
         let Some(client) = visits.get(c as usize).cloned() else { continue };
         let Some(line) = visits.get_mut(l as usize) else { continue };
         if line.session.is_none() && line.given.is_none() {
@@ -183,7 +237,7 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<u32> 
             *mine = Rpc { hash: MessageHash::unknown(), body, ..theirs.clone() };
         }
     }
-    unsure
+    found
 }
 
 /// The session that each `initialize` of a client was given: the next new one that it names.

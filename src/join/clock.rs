@@ -65,8 +65,10 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
         return;
     }
     let head = v.head.map_or(v.asked, |h| h.at);
+    // A client's record has no head: its end is nearest to it.
+    let answered = v.head.or(v.ended).map_or(v.asked, |m| m.at);
     if let (true, Some(s)) = (v.carries("initialize"), &v.given) {
-        out.push(created(v.input, s, head, v.at.error_ns));
+        out.push(created(v.input, s, answered, v.at.error_ns));
     }
     if let Some(id) = &v.request_id {
         out.push(Tick {
@@ -88,6 +90,11 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
         }
         if let (Some(s), Some(id)) = (&v.session, &r.id) {
             exact(Exact::Call, key(("call", s, id, &r.method, &r.tool)));
+        }
+        // Without sessions the names of the calls in their order still make a pattern.
+        if let (Some(id), Some(method)) = (&r.id, &r.method) {
+            let key = key(("named", id, method, &r.tool));
+            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None });
         }
     }
     if let (Some(method), Some(status)) = (&v.method, v.status) {
@@ -140,10 +147,14 @@ const SAME: usize = 1500;
 const ENOUGH: usize = 5;
 /// Width of a bin, ns.
 const BIN_NS: i64 = 250_000_000;
+/// Width of a bin where both know their times that well, ns: requests that follow each other closely fit at
+/// many offsets by the wide one, and at one by this.
+const FINE_NS: i64 = 25_000_000;
 
 /// The offset that brings `log` onto `reference`; none: nothing to align it by.
 pub fn offset(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
-    exact(reference, log).or_else(|| pattern(reference, log))
+    let fine = || pattern(reference, log, FINE_NS);
+    exact(reference, log).or_else(fine).or_else(|| pattern(reference, log, BIN_NS))
 }
 
 fn by_key(ticks: &[Tick]) -> FxHashMap<u64, Vec<&Tick>> {
@@ -209,17 +220,21 @@ fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     all.fit()
 }
 
-fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
+fn pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
     let (a, b) = (by_key(reference), by_key(log));
+    let is_fine = bin_ns < BIN_NS;
     let mut bins: FxHashMap<i64, Vec<(Time, i64)>> = FxHashMap::default();
     let (mut pairs, mut error) = (0, 0);
     for (key, mine) in &b {
         let Some(theirs) = a.get(key) else { continue };
         for y in mine.iter().take(SAME) {
             error = error.max(y.error_ns);
+            if is_fine && error > bin_ns {
+                return None;
+            }
             for x in theirs.iter().take(SAME) {
                 let delta = x.at.since(y.at);
-                bins.entry(delta.div_euclid(BIN_NS)).or_default().push((y.at, delta));
+                bins.entry(delta.div_euclid(bin_ns)).or_default().push((y.at, delta));
                 pairs += 1;
             }
             if pairs > PAIRS {
@@ -227,7 +242,7 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
             }
         }
     }
-    let wide = (error / BIN_NS).clamp(1, 8);
+    let wide = (error / bin_ns).clamp(1, 8);
     // An exchange counts once on either side, however many keys it has and whatever it is near to.
     let count = |bin: i64| {
         let near = || (bin - wide..=bin + wide).filter_map(|b| bins.get(&b)).flatten();
@@ -239,19 +254,53 @@ fn pattern(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     let best = bins.keys().copied().max_by_key(|b| (count(*b), -b.abs()))?;
     let most = count(best);
     let rival = bins.keys().filter(|b| (**b - best).abs() > 2 * wide).map(|b| count(*b)).max().unwrap_or(0);
-    let near_zero = best.abs() <= wide + 1;
-    if most < ENOUGH && !(near_zero && most >= 2) || !near_zero && rival * 10 >= most * 8 {
+    // Two clocks are more often right than off by just so much; what is told finely needs no such belief.
+    let near_zero = !is_fine && best.abs() <= wide + 1;
+    if most < ENOUGH && !(near_zero && most >= fewest(reference, log)) || !near_zero && rival * 10 >= most * 8 {
         return None;
     }
     let near: Vec<(Time, i64)> = (best - wide..=best + wide).filter_map(|b| bins.get(&b)).flatten().copied().collect();
-    let rough = drift::fit(near, error)?;
+    let rough = drift::fit(densest(near, bin_ns.max(error)), error)?;
+    let within = rough.error_ns.max(bin_ns);
     let near: Vec<(Time, i64)> =
-        b.iter().filter_map(|(key, mine)| Some(nearest(&rough, mine, a.get(key)?))).flatten().collect();
+        b.iter().filter_map(|(key, mine)| Some(nearest(&rough, within, mine, a.get(key)?))).flatten().collect();
     Some(drift::fit(near, error).filter(|o| o.error_ns < BIN_NS).unwrap_or(rough))
 }
 
+/// Of pairs near the best offset, those within `width` of each other that are about the most exchanges:
+/// requests that follow closely make wrong pairs on either side of the right ones.
+fn densest(mut near: Vec<(Time, i64)>, width: i64) -> Vec<(Time, i64)> {
+    near.sort_unstable_by_key(|(at, delta)| (*delta, *at));
+    let (mut best, mut from) = (0..0, 0);
+    let mut inside: FxHashMap<Time, usize> = FxHashMap::default();
+    let (mut most, mut spread) = (0, i64::MAX);
+    for (to, (at, delta)) in near.iter().enumerate() {
+        *inside.entry(*at).or_default() += 1;
+        while let Some((first, _)) = near.get(from).filter(|(_, least)| delta - least > width) {
+            if let Some(n) = inside.get_mut(first) {
+                *n -= 1;
+                if *n == 0 {
+                    inside.remove(first);
+                }
+            }
+            from += 1;
+        }
+        let wide = near.get(from).map_or(0, |(_, least)| delta - least);
+        if inside.len() > most || inside.len() == most && wide < spread {
+            (most, spread, best) = (inside.len(), wide, from..to + 1);
+        }
+    }
+    near.get(best).map(<[_]>::to_vec).unwrap_or_default()
+}
+
+/// How many exchanges must meet where the clocks seem to agree: two, or one if a source has no more.
+fn fewest(reference: &[Tick], log: &[Tick]) -> usize {
+    let moments = |ticks: &[Tick]| ticks.iter().map(|t| t.at).collect::<FxHashSet<Time>>().len();
+    moments(reference).min(moments(log)).min(2)
+}
+
 /// For each moment of a log the nearest of the reference's, once it is about on its clock.
-fn nearest(rough: &Offset, mine: &[&Tick], theirs: &[&Tick]) -> Vec<(Time, i64)> {
+fn nearest(rough: &Offset, within: i64, mine: &[&Tick], theirs: &[&Tick]) -> Vec<(Time, i64)> {
     let mut times: Vec<Time> = theirs.iter().map(|t| t.at).collect();
     times.sort_unstable();
     let near = |t: &&Tick| {
@@ -259,14 +308,18 @@ fn nearest(rough: &Offset, mine: &[&Tick], theirs: &[&Tick]) -> Vec<(Time, i64)>
         let from = times.partition_point(|x| *x < at);
         let around = times.get(from.saturating_sub(1)..times.len().min(from + 1))?;
         let x = around.iter().min_by_key(|x| x.since(at).abs())?;
-        (x.since(at).abs() <= rough.error_ns.max(BIN_NS)).then(|| (t.at, x.since(t.at)))
+        (x.since(at).abs() <= within).then(|| (t.at, x.since(t.at)))
     };
     mine.iter().filter_map(near).collect()
 }
 
-/// Puts all times of a visit on the reference clock.
+/// Puts all times of a visit on the reference clock, which is known as well as the offset is.
 pub fn shift(v: &mut Visit, offset: &Offset) {
     if v.at.error_ns > i64::MAX / 8 {
+        return;
+    }
+    v.at.error_ns = v.at.error_ns.saturating_add(offset.error_ns);
+    if offset.is_none() {
         return;
     }
     v.at.at = offset.apply(v.at.at);

@@ -2,6 +2,7 @@
 
 use super::answers::HopCallId;
 use super::calls::World;
+use super::clients::was_answered;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::Vantage;
@@ -82,6 +83,9 @@ impl Records {
     }
 }
 
+/// Clocks known no better than this do not tell which of several calls a log lacks, ns.
+const COARSE_NS: i64 = 250_000_000;
+
 /// What a log lacks around a call that the client alone shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lacks {
@@ -119,7 +123,7 @@ impl World {
     }
 
     fn covering(&self, c: HopCallId, records: &Records) -> Option<Coverage> {
-        let visit = self.visit_of(c)?;
+        let (visit, visit_no) = (self.visit_of(c)?, self.hop_call(c)?.visit);
         if visit.at.error_ns > i64::MAX / 8 {
             return None;
         }
@@ -133,6 +137,7 @@ impl World {
             .iter()
             .copied()
             .filter(|i| self.spans(*i, at, by))
+            .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
             .filter(|i| {
                 let lacks = self.lacks(*i, visit, records);
                 sure += usize::from(lacks == Lacks::ThisOne);
@@ -148,6 +153,10 @@ impl World {
             (_, 0 | 1) => Confidence::Possible,
             _ => Confidence::Probable,
         };
+        // What was answered was sent, and a log lacks its line: only packets say otherwise.
+        if was_answered(visit) && confidence < Confidence::Certain {
+            return None;
+        }
         let mut inputs = captures;
         inputs.append(&mut logs);
         Some(Coverage { inputs, confidence })
@@ -156,9 +165,10 @@ impl World {
     /// Does a log have fewer requests than the client says it made around that time? Lines are joined by
     /// time, so that a line too many there may be this call's.
     fn lacks(&self, input: u32, record: &Visit, records: &Records) -> Lacks {
-        let clock = self.logs.offsets.get(&record.input).copied();
-        // A client whose clock could not be aligned is not held against a log.
-        let Some(error) = clock.and_then(|o| o.map(|o| o.error_ns)) else { return Lacks::None };
+        // A client whose clock could not be aligned is not held against a log, nor the other way round.
+        let error = |input| self.logs.offsets.get(&input).copied().flatten().map(|o| o.error_ns);
+        let (Some(mine), Some(theirs)) = (error(record.input), error(input)) else { return Lacks::None };
+        let error = mine.max(theirs);
         let slack = error + SLACK_NS;
         let Some(client) = records.clients.get(&record.input) else { return Lacks::None };
         let lines = records.lines.get(&input).map_or(&[][..], |l| l);
@@ -197,7 +207,13 @@ impl World {
         let start = lines.partition_point(|(t, _)| *t < from.plus_ns(-SLACK_NS));
         let around = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to.plus_ns(SLACK_NS));
         let lines = around.filter_map(|(_, v)| self.visits.get(*v as usize)).filter(counts);
-        let missing = expected.saturating_sub(lines.count());
+        let late = self.unclaimed(
+            input,
+            record,
+            (to.plus_ns(SLACK_NS), record.asked.plus_ns(self.client_timeout_ns)),
+            records,
+        );
+        let missing = expected.saturating_sub(lines.count() + late);
         if missing == 0 {
             return Lacks::None;
         }
@@ -207,7 +223,24 @@ impl World {
             seen.filter(|v| v.input == input).count() > 0
         };
         let without = calls.get(first..=last).unwrap_or_default().iter().filter(|c| !here(c)).count();
-        if without > missing { Lacks::One } else { Lacks::ThisOne }
+        let written = records.lines.get(&input).and_then(|l| self.visits.get(l.first()?.1 as usize));
+        let is_coarse = error.max(written.map_or(0, |v| v.at.error_ns)) > COARSE_NS;
+        if without > missing || is_coarse { Lacks::One } else { Lacks::ThisOne }
+    }
+
+    /// Lines that stand for no call of a client's record, and may have begun when this one did: they say
+    /// when they were written, and not how long it took until then.
+    fn unclaimed(&self, input: u32, record: &Visit, (from, to): (Time, Time), records: &Records) -> usize {
+        let lines = records.lines.get(&input).map_or(&[][..], |l| l);
+        let start = lines.partition_point(|(t, _)| *t < from);
+        let later = lines.get(start..).unwrap_or_default().iter().take_while(|(t, _)| *t <= to);
+        let may_be = |v: &Visit| {
+            let differs = matches!((&v.session, &record.session), (Some(a), Some(b)) if a != b);
+            v.duration_ns.is_none() && !differs && !v.carries("initialize") && v.status != Some(202)
+        };
+        let joint = |n: &u32| self.answers.by_visit.get(n).and_then(|(c, _)| self.joint(*c));
+        let free = later.filter(|(_, n)| joint(n).is_none_or(|j| j.client.is_none()));
+        free.filter(|(_, n)| self.visits.get(*n as usize).is_some_and(may_be)).count()
     }
 
     fn spans(&self, input: u32, at: Time, by: Time) -> bool {

@@ -24,6 +24,17 @@ pub struct Logs {
     pub access_inputs: Vec<InputId>,
     /// Lines and clients' records that other exchanges fit as well as the one that they are joined to.
     pub ambiguous: FxHashSet<u32>,
+    /// Clients' records that have no line of an input, though one that another record has fits as well: which
+    /// of the two calls the input lacks cannot be told.
+    pub contested: FxHashSet<(u32, InputId)>,
+}
+
+impl Logs {
+    /// Can times of an input be compared with those of others? Not where it has requests that others saw
+    /// too, and they fit at no offset, or at several.
+    pub fn is_aligned(&self, input: InputId) -> bool {
+        !matches!(self.offsets.get(&input), Some(None))
+    }
 }
 
 /// An offset below this is taken for none: it is within what response times explain, ns.
@@ -192,13 +203,11 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         let found = found.map(|o| if is_nothing(&o) { Offset::none(o.error_ns) } else { o });
         logs.offsets.insert(input, found);
         let Some(offset) = found else { continue };
-        if !offset.is_none() {
-            visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
-            for w in logs.events.iter_mut().filter(|e| e.place.input == input).filter_map(|e| e.when.as_mut()) {
-                w.at = offset.apply(w.at);
-            }
-            ticks.iter_mut().for_each(|t| t.at = offset.apply(t.at));
+        visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
+        for w in logs.events.iter_mut().filter(|e| e.place.input == input).filter_map(|e| e.when.as_mut()) {
+            w.at = offset.apply(w.at);
         }
+        ticks.iter_mut().for_each(|t| t.at = offset.apply(t.at));
         reference.extend(ticks);
     }
 }
@@ -225,6 +234,11 @@ pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &mut Logs) {
         .collect();
     inputs.sort_unstable();
     let mut ambiguous = FxHashSet::default();
+    inputs.retain(|(_, input)| logs.is_aligned(*input));
+    let of_aligned = |c: &u32| visits.get(*c as usize).is_some_and(|v| logs.is_aligned(v.input));
+    let records: Vec<u32> = logs.clients.iter().copied().filter(of_aligned).collect();
+    // Which record told what a line is about.
+    let mut named: FxHashMap<u32, u32> = FxHashMap::default();
     for (n, (_, input)) in inputs.iter().enumerate() {
         let earlier: FxHashSet<InputId> = inputs.iter().take(n).map(|(_, i)| *i).collect();
         let vantage = visits.iter().find(|v| v.input == *input).map_or(Vantage::Proxy, |v| v.vantage);
@@ -243,11 +257,21 @@ pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &mut Logs) {
             };
             known.extend(end);
         }
+        logs.contested.extend(clients::contested(visits, &records, &lines).into_iter().map(|c| (c, *input)));
         let offset = logs.offsets.get(input).copied().flatten();
+        let before = known.clone();
         let rest = attach_all(visits, chains, &mut known, lines, offset, &mut ambiguous);
-        // What the client's record says comes in only where nothing else tells what a line is about.
-        if !logs.clients.is_empty() && !rest.is_empty() {
-            ambiguous.extend(clients::enrich(visits, &logs.clients, &rest));
+        // What the client's record says comes in only where nothing else tells what a line is about, and once
+        // in a log.
+        let left: FxHashSet<u32> = known.iter().copied().collect();
+        let told: FxHashSet<u32> =
+            before.iter().filter(|k| !left.contains(k)).filter_map(|k| named.get(k).copied()).collect();
+        let records: Vec<u32> = records.iter().copied().filter(|c| !told.contains(c)).collect();
+        if !records.is_empty() && !rest.is_empty() {
+            for (client, line, unsure) in clients::enrich(visits, &records, &rest) {
+                named.insert(line, client);
+                ambiguous.extend(unsure.then_some(line));
+            }
             attach_all(visits, chains, &mut known, rest, offset, &mut ambiguous);
         }
     }

@@ -1,6 +1,7 @@
 //! What gave reason to look and is no finding, and why: said with `-v`.
 
 use super::calls::{JointCall, World};
+use super::clients::was_answered;
 use super::fate::Fate;
 use crate::model::record::ClientOutcome;
 
@@ -24,10 +25,17 @@ impl World {
     fn no_orphan(&self, joint: &JointCall) -> Option<String> {
         let name = self.call_words(joint);
         let Some(&front) = joint.hops.first() else {
-            let record = joint.client.filter(|c| !self.covered.contains_key(c))?;
-            let aborted = self.visit_of(record)?.client_outcome == Some(ClientOutcome::Aborted);
-            let why = if aborted {
+            let record = joint.client?;
+            let (visit, n) = (self.visit_of(record)?, self.hop_call(record)?.visit);
+            if self.covered.contains_key(&record) {
+                return None;
+            }
+            let why = if visit.client_outcome == Some(ClientOutcome::Aborted) {
                 "the client gave it up itself"
+            } else if was_answered(visit) {
+                "the client has its answer, so that it was sent, whatever a log lacks"
+            } else if self.logs.contested.iter().any(|(c, _)| *c == n) {
+                "a log lacks one of several calls that went out together, and does not show which"
             } else {
                 "no input covers its time and shows one request too few"
             };

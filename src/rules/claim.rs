@@ -136,7 +136,7 @@ impl<'w> Claims<'w> {
             owner: claim.owner,
             batch: claim.batch,
             summary: claim.summary,
-            evidence: claim.evidence,
+            evidence: one_a_line(claim.evidence),
             shown: claim.shown,
             waited_ns: claim.waited_ns,
         });
@@ -148,6 +148,24 @@ impl<'w> Claims<'w> {
         self.windows.sort_by_key(|w| w.opened.map_or(i64::MAX, Time::ns));
         Checked { findings: self.findings, windows: self.windows }
     }
+}
+
+/// Request, status and end of an exchange are one line in a log: it is cited once, with all that it proves.
+fn one_a_line(all: Vec<Evidence>) -> Vec<Evidence> {
+    let mut out: Vec<Evidence> = vec![];
+    for e in all {
+        let same = |o: &&mut Evidence| e.line.is_some() && (o.input, o.line, o.frame) == (e.input, e.line, e.frame);
+        match (out.iter_mut().find(same), &e.text) {
+            (Some(known), Some(text)) => match &mut known.text {
+                Some(said) if said.split("; ").any(|s| s == text) => {}
+                Some(said) => *said = format!("{said}; {text}"),
+                None => known.text = e.text,
+            },
+            (Some(_), None) => {}
+            (None, _) => out.push(e),
+        }
+    }
+    out
 }
 
 /// Proof at a mark of an exchange.

@@ -3,7 +3,7 @@
 use crate::join::World;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
-use crate::model::place::Hop;
+use crate::model::place::{Hop, Vantage};
 use crate::model::report::Severity;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request};
@@ -34,6 +34,7 @@ type Who<'a> = (u32, Option<std::net::IpAddr>, Option<&'a str>);
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let echoed: FxHashSet<&SessionId> = world.visits.iter().filter_map(|v| v.session.as_ref()).collect();
+    let shows = shows_session(world);
     let mut given: FxHashMap<Who<'_>, (u32, u32)> = FxHashMap::default();
     let mut without: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     for v in world.fronts() {
@@ -42,7 +43,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         match visit.belongs_to() {
             Some(s) if visit.carries("initialize") && !echoed.contains(s) => drop(given.insert(who, (v, 0))),
             Some(_) => drop(given.remove(&who)),
-            None if lacks_session(visit) => {
+            None if lacks_session(visit) && (visit.place.is_frame || shows.contains(&visit.input)) => {
                 if let Some((init, n)) = given.get_mut(&who) {
                     *n += 1;
                     without.entry(*init).or_default().push(v);
@@ -70,6 +71,16 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             ..Claim::default()
         });
     }
+}
+
+/// Logs that would have shown a session id that a request carried: a line without one says nothing where no
+/// line has one.
+fn shows_session(world: &World) -> FxHashSet<u32> {
+    let shows = |v: &&Visit| match v.vantage {
+        Vantage::Proxy => v.session.is_some() || v.given.is_some(),
+        _ => v.session.is_some() && v.status.is_some_and(|s| s < 300),
+    };
+    world.visits.iter().filter(|v| !v.place.is_frame).filter(shows).map(|v| v.input).collect()
 }
 
 fn lacks_session(visit: &Visit) -> bool {

@@ -2,12 +2,14 @@
 
 use super::pattern::patterns;
 use super::sessions::answered_at;
-use super::windows::stories;
+use super::windows::{Story, stories};
 use crate::join::World;
+use crate::join::patterns::Pattern;
 use crate::model::place::Hop;
-use crate::model::report::{Confidence, Severity};
+use crate::model::report::{CallKey, Confidence, Severity, Window};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_line, at_mark, at_request, duration};
+use rustc_hash::FxHashMap;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -31,9 +33,11 @@ What to do: send refused calls again after re-initialising; keep sessions over r
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    by_pattern(world, claims);
-    for story in stories(world) {
-        let (Some(window), Some(init)) = (story.window, story.initialize.and_then(|v| world.visits.get(v as usize)))
+    let stories = stories(world);
+    by_pattern(world, claims, stories.iter().filter(|s| s.window.is_some()).count());
+    for story in stories {
+        let (Some(window), Some(init)) =
+            (story.window.clone(), story.initialize.and_then(|v| world.visits.get(v as usize)))
         else {
             continue;
         };
@@ -63,7 +67,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         };
         claims.claim(Claim {
             severity: if lost > 0 { Severity::Medium } else { Severity::Low },
-            confidence: if story.stranger || !r.was_known { Confidence::Probable } else { Confidence::Certain },
+            confidence: confidence(world, &story, &window),
             fault: if lost > 0 { vec![Hop::Client] } else { vec![] },
             session: Some(r.session.clone()),
             at: window.opened,
@@ -76,9 +80,30 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     }
 }
 
-/// Windows that the order of requests alone shows, in logs without session ids.
-fn by_pattern(world: &World, claims: &mut Claims<'_>) {
-    for (p, window) in patterns(world) {
+/// That calls were lost is no surer than that the logs would have shown them.
+fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
+    let known = if story.stranger || !story.refused.was_known { Confidence::Probable } else { Confidence::Certain };
+    let sure = |key: &CallKey| {
+        let joint = world.calls.iter().find(|j| j.key == *key)?;
+        let alone = joint.client.filter(|_| joint.hops.is_empty() && joint.lines.is_empty());
+        Some(alone.and_then(|c| world.coverage(c)).map_or(Confidence::Certain, |c| c.confidence))
+    };
+    window.lost.iter().filter_map(sure).max().map_or(known, |c| c.min(known))
+}
+
+/// Windows that the order of requests alone shows, in logs without session ids. Those of a log whose clock
+/// fits no other's may be the ones that others tell of, and are told where there are more.
+fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
+    let patterns = patterns(world);
+    let input = |p: &Pattern| p.refused.place.input;
+    let is_apart = |p: &Pattern| !world.logs.is_aligned(input(p));
+    let told = told + patterns.iter().filter(|(p, _)| !is_apart(p)).count();
+    let mut own: FxHashMap<u32, usize> = FxHashMap::default();
+    patterns.iter().for_each(|(p, _)| *own.entry(input(p)).or_default() += 1);
+    for (p, window) in patterns {
+        if is_apart(&p) && own.get(&input(&p)).is_some_and(|n| *n <= told) {
+            continue;
+        }
         let evidence = vec![
             at_line(p.refused.place, "refused, status 404"),
             at_line(p.initialize.place, "answered 200, and 202 after it: the client re-initialises"),

@@ -4,6 +4,7 @@ use super::pattern::is_restart;
 use super::sequence::sequence;
 use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal, refused_sessions};
 use crate::join::World;
+use crate::join::clients::was_answered;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::record::LogEventKind;
@@ -218,7 +219,7 @@ fn window(world: &World, r: &Refused, init: u32, restarts: &FxHashMap<Time, bool
         .unwrap_or(initialize.asked);
     let next = after.get(set_up).and_then(get).map(|v| v.at.at);
     let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
-    let mut lost = lost(world, r, &after, last_set_up);
+    let mut lost = lost(world, r, &again(world, &after, new.as_ref(), last_set_up));
     let until = next.or(next_call);
     lost.extend(unsent_in(world, r, new.as_ref(), answered_at(first), until));
     lost.sort_unstable();
@@ -270,13 +271,18 @@ fn matters(method: Option<&str>) -> bool {
 /// What makes a request the same one again: arguments, method, tool.
 type Asked<'a> = (u64, Option<&'a Arc<str>>, Option<&'a Arc<str>>);
 
-fn lost(world: &World, r: &Refused, after: &[u32], last_set_up: Time) -> Vec<CallKey> {
-    let mut again: Vec<Asked<'_>> = after
-        .iter()
-        .filter_map(|v| world.visits.get(*v as usize))
-        .filter(|v| v.asked.since(last_set_up) <= REPLAY_NS)
-        .flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref())))
-        .collect();
+/// What was asked in the new session soon after it was set up, also where only the client's record has it.
+fn again<'w>(world: &'w World, after: &[u32], new: Option<&SessionId>, last_set_up: Time) -> Vec<Asked<'w>> {
+    let seen = after.iter().filter_map(|v| world.visits.get(*v as usize));
+    let alone = world.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty());
+    let told = alone.filter_map(|j| world.visit_of(j.client?));
+    let told = told.filter(|v| new.is_some() && v.session.as_ref() == new && v.asked >= last_set_up && was_answered(v));
+    let soon = seen.chain(told).filter(|v| v.asked.since(last_set_up) <= REPLAY_NS);
+    soon.flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref()))).collect()
+}
+
+fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
+    let mut again = again.to_vec();
     let mut lost = vec![];
     for &v in &r.refusals {
         let Some(&(first, n)) = world.answers.by_visit.get(&v) else { continue };

@@ -1,11 +1,14 @@
 //! `stale/wrong-status`
 
 use super::sessions::{Refused, answered_at, refused_sessions};
+use super::windows::stories;
 use crate::join::World;
+use crate::model::id::SessionId;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request};
+use rustc_hash::FxHashSet;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -20,13 +23,18 @@ Evidence: a session that was known, and the refusal that names it.
 
 Looks like it and is legal: 400 for a request that carries no session id; 401 before OAuth; a bad protocol version.
 
-Cannot tell: a 400 without a body to read counts only where the session had been known and is refused from then on.
+Cannot tell: a 400 without a body to read counts only where the session had been known and is refused from then on. \
+One such, the last that is seen of its session, is as well a bad request before the client stopped: that is possible. \
+Refused twice, or followed by a new session, it is probable.
 
 What to do: answer 404; the TypeScript SDK's older example answers 400.",
     check,
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
+    let stories = stories(world);
+    let begun_anew: FxHashSet<&SessionId> =
+        stories.iter().filter(|s| s.followed || s.initialize.is_some()).map(|s| &s.refused.session).collect();
     for r in refused_sessions(world) {
         // Refused with 404 while replicas took turns, and with another status at another time: that one counts.
         let Some(r) = r.runs(world).into_iter().map(|(run, _)| run).find(|run| !is_right(world, run)) else { continue };
@@ -38,7 +46,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         evidence.extend(first.head.map(|h| at_mark(first, h, format!("refused, status {status}{said}"))));
         claims.claim(Claim {
             severity: Severity::Medium,
-            confidence: if text.is_some() && r.was_known { Confidence::Certain } else { Confidence::Probable },
+            confidence: match &text {
+                Some(_) if r.was_known => Confidence::Certain,
+                None if r.refusals.len() < 2 && !begun_anew.contains(&r.session) => Confidence::Possible,
+                _ => Confidence::Probable,
+            },
             fault: vec![Hop::Server],
             session: Some(r.session.clone()),
             at: Some(answered_at(first)),

@@ -1,0 +1,154 @@
+//! One clock over several sources, whatever theirs say.
+
+use super::{FILES, analyze, fixture, rules, said};
+use chrono::{Duration, NaiveDateTime};
+use std::path::{Path, PathBuf};
+
+/// The text with every `2026-11-29T19:42:40` and every epoch of nginx moved.
+fn moved(text: &str, seconds: i64) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("2026-") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        match from.get(..19).and_then(|t| NaiveDateTime::parse_from_str(t, "%Y-%m-%dT%H:%M:%S").ok()) {
+            Some(t) => {
+                out.push_str(&(t + Duration::seconds(seconds)).format("%Y-%m-%dT%H:%M:%S").to_string());
+                rest = &from[19..];
+            }
+            None => {
+                out.push_str(&from[..5]);
+                rest = &from[5..];
+            }
+        }
+    }
+    out.push_str(rest);
+    let mut parts = out.split("\"msec\":\"");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (epoch, after) = part.split_once('.').unwrap();
+        whole.push_str(&format!("\"msec\":\"{}.{after}", epoch.parse::<i64>().unwrap() + seconds));
+    }
+    whole
+}
+
+#[test]
+fn a_clock_that_is_off_changes_nothing() {
+    let all: Vec<PathBuf> = FILES.iter().map(|f| fixture(f)).collect();
+    let truth = said(&analyze(&all));
+    assert!(truth.iter().any(|s| s.starts_with("orphaned/empty-success")), "{truth:?}");
+    let folder = tempfile::tempdir().unwrap();
+    for (n, file) in FILES.iter().enumerate() {
+        for seconds in [3, -3, 3600, -3600, 19_800] {
+            let path = folder.path().join(file);
+            std::fs::write(&path, moved(&std::fs::read_to_string(fixture(file)).unwrap(), seconds)).unwrap();
+            let mut files = all.clone();
+            files[n] = path;
+            assert_eq!(said(&analyze(&files)), truth, "{file} moved by {seconds} s");
+        }
+    }
+}
+
+/// The access log as nginx writes it by default: whole seconds, no session ids, no durations.
+fn combined(json: &str) -> String {
+    let line = |line: &str| {
+        let v: serde_json::Value = serde_json::from_str(line).unwrap();
+        let of = |name: &str| v[name].as_str().unwrap().to_owned();
+        let at = NaiveDateTime::parse_from_str(&of("ts")[..19], "%Y-%m-%dT%H:%M:%S").unwrap();
+        let stamp = at.format("%d/%b/%Y:%H:%M:%S +0000");
+        let (peer, method, uri) = (of("remote_addr"), of("method"), of("uri"));
+        let (status, bytes) = (of("status"), of("body_bytes_sent"));
+        format!("{peer} - - [{stamp}] \"{method} {uri} HTTP/1.1\" {status} {bytes} \"-\" \"connector/1.4\"\n")
+    };
+    json.lines().map(line).collect()
+}
+
+#[test]
+fn a_clock_that_is_off_changes_nothing_in_a_log_of_whole_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (access, moved_record) = (folder.path().join("access.log"), folder.path().join("client.jsonl"));
+    std::fs::write(&access, combined(&std::fs::read_to_string(fixture(FILES[1])).unwrap())).unwrap();
+    let sets = [vec![access.clone()], vec![fixture(FILES[2])], vec![access, fixture(FILES[2])]];
+    for others in sets {
+        let with = |record: PathBuf| analyze(&[vec![record], others.clone()].concat());
+        let truth = with(fixture(FILES[0]));
+        // Calls that the client has the answers of were sent, whichever lines are taken for theirs.
+        let accused: Vec<_> = truth.findings.iter().filter(|f| f.rule.starts_with("orphaned/")).collect();
+        assert!(accused.iter().all(|f| f.rule == "orphaned/empty-success"), "{accused:?}");
+        for seconds in [3, -3, 3600, 19_800] {
+            let record = std::fs::read_to_string(fixture(FILES[0])).unwrap();
+            std::fs::write(&moved_record, moved(&record, seconds)).unwrap();
+            let report = with(moved_record.clone());
+            assert_eq!(said(&report), said(&truth), "{others:?}, the client moved by {seconds} s");
+        }
+    }
+}
+
+#[test]
+fn logs_that_fit_at_no_offset_are_joined_by_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, access) = (folder.path().join("client.jsonl"), folder.path().join("access.log"));
+    let (mut calls, mut lines) = (String::new(), String::new());
+    // One call every ten seconds, and as many lines an hour and some seconds off: any ten seconds fit as well.
+    for n in 0..12 {
+        let (minute, second) = (n / 6, n % 6 * 10);
+        calls += &format!(
+            "{{\"at\":\"2026-11-29T19:4{minute}:{second:02}.100Z\",\"ended\":\"2026-11-29T19:4{minute}:{second:02}.300Z\",\"tool\":\"search\",\"outcome\":\"timeout\"}}\n"
+        );
+        if n != 5 {
+            lines += &format!(
+                "10.0.0.7 - - [29/Nov/2026:20:4{minute}:{:02} +0000] \"POST /mcp HTTP/1.1\" 200 182 \"-\" \"x\"\n",
+                second + 4
+            );
+        }
+    }
+    std::fs::write(&record, calls).unwrap();
+    std::fs::write(&access, lines).unwrap();
+    let report = analyze(&[record, access]);
+    assert_eq!(report.inputs.iter().map(|i| i.clock_offset_ms).collect::<Vec<_>>(), [None, Some(0.0)]);
+    assert_eq!(rules(&report), Vec::<&str>::new());
+    assert!(report.calls.iter().all(|c| c.sightings.len() == 1), "{:?}", report.calls);
+}
+
+/// A little-endian pcap with every packet's time moved.
+fn capture_moved(bytes: &[u8], seconds: i64) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let word = |b: &[u8], at: usize| u32::from_le_bytes(b[at..at + 4].try_into().unwrap());
+    let mut at = 24;
+    while at < out.len() {
+        let time = (i64::from(word(&out, at)) + seconds) as u32;
+        out[at..at + 4].copy_from_slice(&time.to_le_bytes());
+        at += 16 + word(&out, at + 8) as usize;
+    }
+    out
+}
+
+#[test]
+fn two_captures_on_two_clocks_are_one_timeline() {
+    let collision = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/02-crossed-id-collision");
+    let (back, front) = (collision.join("backend.pcap"), collision.join("front.pcap"));
+    let truth = said(&analyze(&[back.clone(), front.clone()]));
+    assert!(truth.iter().any(|s| s.starts_with("crossed/id-collision")), "{truth:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let moved = folder.path().join("front.pcap");
+    for seconds in [3, -3, 3600, -3600] {
+        std::fs::write(&moved, capture_moved(&std::fs::read(&front).unwrap(), seconds)).unwrap();
+        let report = analyze(&[back.clone(), moved.clone()]);
+        assert_eq!((said(&report), report.calls.len()), (truth.clone(), 12), "front moved by {seconds} s");
+    }
+}
+
+/// The way through a proxy is shorter than what is known of the offset between the captures at its sides.
+#[test]
+fn sides_of_a_proxy_are_told_by_what_took_longer() {
+    let collision = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/06b-orphan-server-killed");
+    let (back, front) = (collision.join("backend.pcap"), collision.join("front.pcap"));
+    let truth = analyze(&[back.clone(), front.clone()]);
+    let folder = tempfile::tempdir().unwrap();
+    let moved = folder.path().join("front.pcap");
+    for seconds in [3, -3600] {
+        std::fs::write(&moved, capture_moved(&std::fs::read(&front).unwrap(), seconds)).unwrap();
+        let report = analyze(&[back.clone(), moved.clone()]);
+        assert_eq!((said(&report), report.calls.len()), (said(&truth), truth.calls.len()), "moved by {seconds} s");
+    }
+}
