@@ -4,7 +4,7 @@ use super::parts::Joiner;
 use crate::input::capture::CaptureInput;
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
-use crate::input::{Detected, detect};
+use crate::input::{Detected, detect, without_mark};
 use crate::input::{OpenInput, Source};
 use crate::join::lines::Lines;
 use crate::join::retire::Parts;
@@ -303,6 +303,7 @@ fn each_line(
                     );
                 }
                 let text = line.strip_suffix(b"\n").unwrap_or(&line);
+                let text = if number == 1 { without_mark(text) } else { text };
                 each(text.strip_suffix(b"\r").unwrap_or(text), number, sink);
             }
         }

@@ -35,6 +35,11 @@ impl std::fmt::Debug for Detected {
     }
 }
 
+/// A text without the UTF-8 byte order mark that editors and shells of Windows put before it.
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 /// Tells what an input called `name` is that begins with the plain bytes `head`.
 ///
 /// `--input-format NAME:PATH` decides before `--input-format NAME`, and both before the bytes. A
@@ -56,6 +61,7 @@ pub fn detect(name: &str, head: &[u8], options: &ReadOptions) -> Result<Detected
     if let Some(format) = bound.or(options.input_format.as_ref()) {
         return named(format).ok_or_else(|| InputError::NoSuchFormat { format: format.clone() });
     }
+    let head = without_mark(head);
     let found = by_content(head);
     let own = match found {
         Detected::Log(_, grade) => grade,

@@ -15,5 +15,5 @@ mod decompress;
 mod detect;
 mod open;
 
-pub use detect::{Detected, detect, formats, named, same_file};
+pub use detect::{Detected, detect, formats, named, same_file, without_mark};
 pub use open::{InputError, OpenInput, Source, expand};

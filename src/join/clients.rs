@@ -220,8 +220,16 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<(u32,
     let paired = pair(&records, &seen_in(visits, lines)).found;
     let found: Vec<(u32, u32, bool)> =
         paired.into_iter().filter_map(|(r, p)| Some((*clients.get(r)?, p.name, p.ambiguous))).collect();
-    for &(c, l, _) in &found {
+    for &(c, l, unsure) in &found {
         let Some(client) = visits.get(c as usize).cloned() else { continue };
+        // A log of request bodies says what a record of results alone leaves out.
+        let asked = visits.get(l as usize).and_then(|v| v.rpc.first()).filter(|r| !unsure && r.arguments != 0).cloned();
+        if let (Some(asked), Some(mine)) = (asked, visits.get_mut(c as usize).and_then(|v| v.rpc.first_mut()))
+            && mine.arguments == 0
+            && mine.id == asked.id
+        {
+            (mine.arguments, mine.values, mine.body) = (asked.arguments, asked.values, asked.body);
+        }
         let Some(line) = visits.get_mut(l as usize) else { continue };
         if line.session.is_none() && line.given.is_none() {
             line.session.clone_from(&client.session);

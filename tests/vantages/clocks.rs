@@ -50,7 +50,7 @@ fn a_clock_that_is_off_changes_nothing() {
 }
 
 /// The access log as nginx writes it by default: whole seconds, no session ids, no durations.
-fn combined(json: &str) -> String {
+pub fn combined(json: &str) -> String {
     let line = |line: &str| {
         let v: serde_json::Value = serde_json::from_str(line).unwrap();
         let of = |name: &str| v[name].as_str().unwrap().to_owned();

@@ -419,3 +419,25 @@ fn an_event_is_near_its_line_however_many_fields_the_journal_has() {
     let report = analyze(&[path]);
     assert_eq!((said(&report), report.sessions.len()), (said(&truth), truth.sessions.len()));
 }
+
+#[test]
+fn marks_line_ends_and_names_of_containers_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, access) = (folder.path().join("client.jsonl"), folder.path().join("access.log"));
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/04-stale-404-window");
+    let json = std::fs::read_to_string(case.join("access.json.log")).unwrap();
+    let (calls, lines) = (std::fs::read_to_string(case.join("client.jsonl")).unwrap(), clocks::combined(&json));
+    let with = |calls: String, lines: String| {
+        std::fs::write(&record, calls).unwrap();
+        std::fs::write(&access, lines).unwrap();
+        analyze(&[record.clone(), access.clone()])
+    };
+    let truth = said(&with(calls.clone(), lines.clone()));
+    assert!(truth.iter().any(|s| s.starts_with("orphaned/never-sent")), "{truth:?}");
+    let marked = with(format!("\u{feff}{calls}"), format!("\u{feff}{lines}"));
+    assert!(marked.inputs.iter().all(|i| i.problems.is_empty()), "{:?}", marked.inputs);
+    assert_eq!(said(&marked), truth);
+    assert_eq!(said(&with(calls.replace('\n', "\r\n"), lines.replace('\n', "\r\n"))), truth);
+    let named: String = lines.lines().map(|l| format!("nginx-1  | {l}\n")).collect();
+    assert_eq!(said(&with(calls, named)), truth);
+}

@@ -36,7 +36,7 @@ pub struct Story {
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
     /// Somebody of the same address started anew right after the last refusal.
-    followed: bool,
+    pub followed: bool,
 }
 
 /// The stories of all sessions that were refused for good.

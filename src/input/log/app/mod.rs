@@ -149,7 +149,9 @@ impl Interpreter {
         let own = |clock: &mut LocalClock| {
             let reading = match json {
                 Some(json) => json.reading,
-                None => logfmt_reading(line).or_else(|| head::stamp(line.as_bytes()).map(|s| s.0)),
+                None => logfmt_reading(line)
+                    .or_else(|| head::stamp(line.as_bytes()).map(|s| s.0))
+                    .or_else(|| request_time(line.as_bytes())),
             };
             reading.and_then(|r| clock.resolve(&r))
         };
@@ -300,6 +302,14 @@ impl Interpreter {
         out.record(record);
         true
     }
+}
+
+/// The time of a request in the common log format, which stands in brackets before it.
+fn request_time(line: &[u8]) -> Option<reading::Reading> {
+    let end = memchr::memmem::find(line, b"] \"")?;
+    let before = line.get(..end)?;
+    let start = memchr::memrchr(b'[', before)?;
+    reading::clf(before.get(start + 1..)?).map(|(r, _)| r)
 }
 
 /// Could a message that no application is known for be a proxy's?
