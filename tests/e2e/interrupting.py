@@ -22,7 +22,7 @@ def cut(name, argv, after, meanwhile=None):
     client = meanwhile(process) if meanwhile else None
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     if client:
         client.kill()
         client.wait()

@@ -176,7 +176,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(port, process, seconds=40):
+def wait_for(port, process, seconds=180):
     until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):

@@ -50,14 +50,14 @@ def play(kind, fault, name):
     played = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     url = re.search(r"http://\S+", played.stderr.readline()).group()
     try:
-        client = subprocess.run(kind.call + [url, "a", "b"], capture_output=True, text=True, timeout=60)
+        client = subprocess.run(kind.call + [url, "a", "b"], capture_output=True, text=True, timeout=240)
         lines = client.stdout.splitlines()
     except subprocess.TimeoutExpired:
         lines = []
     # What a client does after it has said what became of its calls counts as well.
     time.sleep(0.5)
     played.send_signal(signal.SIGINT)
-    out, _ = played.communicate(timeout=20)
+    out, _ = played.communicate(timeout=120)
     said = dict(line.split(": ", 1) for line in lines)
     return said, json.loads(out), played.returncode
 

@@ -22,11 +22,11 @@ def proxied(url, file):
         yield address + path
     finally:
         process.send_signal(2)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def client(kind, url, tools):
-    done = subprocess.run([*kind.call, url, *tools], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*kind.call, url, *tools], capture_output=True, text=True, timeout=240)
     return done.stdout.strip(), done.stderr
 
 
