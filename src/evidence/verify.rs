@@ -114,7 +114,10 @@ fn verify_tar(file: &[u8]) -> Result<Verified, ArchiveError> {
             if let Some(name) = piece.name() { vec![name] } else { standing_at(&piece.place, &pieces, &manifest) };
         out.differs.extend(names.iter().map(|name| cannot_be_unpacked(&piece.place, Some(name))));
         if names.is_empty() {
-            out.differs.push(cannot_be_unpacked(&piece.place, None));
+            // What is left over of a frame whose head says that it is shorter.
+            let before = pieces.iter().rfind(|p| p.place.end <= piece.place.start).and_then(|p| p.name());
+            let behind = before.map_or(String::new(), |n| format!(", behind {}", n.escape_debug()));
+            out.differs.push(cannot_be_unpacked(&piece.place, None) + &behind);
         }
     }
     match tar.read(MANIFEST_HASH) {

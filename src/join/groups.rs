@@ -18,6 +18,16 @@ pub enum GroupKey {
     Client(Option<IpAddr>, Option<Arc<str>>),
 }
 
+impl GroupKey {
+    /// That of a visit.
+    pub fn of(visit: &Visit) -> GroupKey {
+        match visit.belongs_to() {
+            Some(s) => GroupKey::Session(s.clone()),
+            None => GroupKey::Client(visit.peer, visit.user_agent.clone()),
+        }
+    }
+}
+
 /// Numbers hops (answering ends) and the groups at each.
 #[derive(Debug, Default)]
 pub struct Groups {
@@ -71,10 +81,7 @@ impl Groups {
 
     /// The group of a visit at its hop.
     pub fn group(&mut self, hop: u32, visit: &Visit) -> GroupId {
-        let key = match visit.belongs_to() {
-            Some(s) => GroupKey::Session(s.clone()),
-            None => GroupKey::Client(visit.peer, visit.user_agent.clone()),
-        };
+        let key = GroupKey::of(visit);
         let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         let id = *self.groups.entry((hop, key.clone())).or_insert(next);
         if id == next {

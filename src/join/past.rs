@@ -158,7 +158,7 @@ impl Past {
     }
 
     /// Counts a visit that nothing will be asked about any more.
-    fn forget(&mut self, key: &GroupKey, visit: &Visit) {
+    pub(super) fn forget(&mut self, key: &GroupKey, visit: &Visit) {
         self.exchanges += 1;
         // Without an id, requests alone make a session.
         if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {

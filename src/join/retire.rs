@@ -14,7 +14,7 @@ use super::patterns::Pattern;
 use crate::mcp::{RpcKind, Tracked, Visit};
 use crate::model::exchange::End;
 use crate::model::id::{RpcId, SessionId};
-use crate::model::limits::KEPT_VISITS;
+use crate::model::limits::{KEPT_LINES, KEPT_VISITS};
 use crate::model::place::Vantage;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -92,7 +92,7 @@ impl Parts {
                 _ => self.kept.push(visit),
             }
         }
-        self.cap();
+        self.cap(KEPT_VISITS);
     }
 
     /// Takes lines of a log that is read alone, in order of time.
@@ -102,10 +102,7 @@ impl Parts {
         }
         let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
         for line in lines {
-            let key = line.belongs_to().map_or_else(
-                || GroupKey::Client(line.peer, line.user_agent.clone()),
-                |session| GroupKey::Session(session.clone()),
-            );
+            let key = GroupKey::of(&line);
             let mut fate = if is_clean_line(&line) { Fate::Clean } else { Fate::Wanted };
             if let GroupKey::Session(session) = &key {
                 let mut story = self.past.sessions.remove(&key).unwrap_or_default();
@@ -123,7 +120,7 @@ impl Parts {
                 Fate::Wanted => self.kept.push(line),
             }
         }
-        self.cap();
+        self.cap(KEPT_LINES);
     }
 
     /// Windows that the lines of the log showed by their order.
@@ -131,11 +128,11 @@ impl Parts {
         self.past.patterns = Some(patterns);
     }
 
-    fn cap(&mut self) {
-        if self.kept.len() > KEPT_VISITS {
-            let excess = self.kept.len() - KEPT_VISITS;
-            self.past.dropped += excess as u64;
-            self.kept.drain(..excess);
+    fn cap(&mut self, most: usize) {
+        let excess = self.kept.len().saturating_sub(most);
+        self.past.dropped += excess as u64;
+        for visit in self.kept.drain(..excess) {
+            self.past.forget(&GroupKey::of(&visit), &visit);
         }
     }
 

@@ -40,6 +40,8 @@ pub const PART_VISITS: usize = 4096;
 pub const PART_BYTES: usize = 8 << 20;
 /// Exchanges of a capture kept to the end because a rule may need them.
 pub const KEPT_VISITS: usize = 1 << 18;
+/// The same for the lines of a log that is read alone.
+pub const KEPT_LINES: usize = 1 << 20;
 /// Replies kept as samples of what tools say, bytes in all.
 pub const SAMPLE_BYTES: usize = 16 << 20;
 /// Distinctive argument values kept of one call.
@@ -157,6 +159,7 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("tls-resumable", TLS_RESUMABLE, "TLS sessions remembered in case they are resumed"),
     ("part-visits", PART_VISITS, "exchanges of a capture joined at a time"),
     ("part-bytes", PART_BYTES, "bytes of messages joined at a time"),
+    ("kept-lines", KEPT_LINES, "lines of a log kept to the end because they are not clean"),
     ("kept-visits", KEPT_VISITS, "exchanges kept to the end of a capture because they are not clean"),
     ("sample-bytes", SAMPLE_BYTES, "replies kept to learn what is usual in a tool's results"),
     ("argument-values", ARGUMENT_VALUES, "argument values kept of one call"),

@@ -1,5 +1,7 @@
 //! Claims become findings here: sorted, each with proof, at most one crossed and one orphaned a call.
 
+use super::stale::sessions::{Refused, refused_sessions};
+use super::stale::windows::{Story, stories};
 use crate::join::{HopCall, ReplyRef, World};
 use crate::mcp::Visit;
 use crate::model::exchange::Mark;
@@ -8,6 +10,8 @@ use crate::model::place::Hop;
 use crate::model::report::{CallKey, Confidence, Evidence, Finding, Severity, Window};
 use crate::model::time::Time;
 use rustc_hash::FxHashSet;
+use std::cell::OnceCell;
+use std::rc::Rc;
 
 /// What all rules claimed.
 #[derive(Debug, Default)]
@@ -28,6 +32,8 @@ pub struct Claims<'w> {
     /// Windows found by the stale rules.
     pub windows: Vec<Window>,
     taken: FxHashSet<(&'static str, CallKey)>,
+    stories: OnceCell<Rc<Vec<Story>>>,
+    refused: OnceCell<Rc<Vec<Refused>>>,
 }
 
 /// A finding to be made; what is left out has its usual value.
@@ -89,7 +95,25 @@ impl Default for Claim {
 impl<'w> Claims<'w> {
     /// No claims yet.
     pub fn new(world: &'w World) -> Claims<'w> {
-        Claims { rule: "", world, findings: vec![], windows: vec![], taken: FxHashSet::default() }
+        Claims {
+            rule: "",
+            world,
+            findings: vec![],
+            windows: vec![],
+            taken: FxHashSet::default(),
+            stories: OnceCell::new(),
+            refused: OnceCell::new(),
+        }
+    }
+
+    /// Sessions that were refused, which several rules look at.
+    pub fn refused(&self) -> Rc<Vec<Refused>> {
+        self.refused.get_or_init(|| Rc::new(refused_sessions(self.world))).clone()
+    }
+
+    /// What became of them.
+    pub fn stories(&self) -> Rc<Vec<Story>> {
+        self.stories.get_or_init(|| Rc::new(stories(self.world, &self.refused()))).clone()
     }
 
     fn family(&self) -> &'static str {

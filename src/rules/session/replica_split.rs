@@ -5,7 +5,7 @@ use crate::model::place::Hop;
 use crate::model::report::Severity;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request};
-use crate::rules::stale::sessions::{Standing, refused_sessions};
+use crate::rules::stale::sessions::Standing;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -28,7 +28,7 @@ What to do: route by `Mcp-Session-Id` (a hash of the header), or run the servers
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    for s in refused_sessions(world) {
+    for s in claims.refused().iter() {
         let Standing::Alternates { refused, answered } = s.standing else { continue };
         let (Some(bad), Some(good)) = (world.visits.get(refused as usize), world.visits.get(answered as usize)) else {
             continue;

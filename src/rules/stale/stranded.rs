@@ -1,7 +1,6 @@
 //! `stale/stranded`
 
 use super::sessions::{Standing, answered_at};
-use super::windows::stories;
 use crate::join::World;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
@@ -47,7 +46,7 @@ fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let begun = last_begun(world);
-    for story in stories(world) {
+    for story in claims.stories().iter() {
         let r = &story.refused;
         // Where replicas take turns, a refusal or two more say nothing about the client.
         let turns = r.standing != Standing::Gone && r.refusals.len() < 3;

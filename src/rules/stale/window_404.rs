@@ -2,7 +2,7 @@
 
 use super::pattern::patterns;
 use super::sessions::answered_at;
-use super::windows::{Story, stories};
+use super::windows::Story;
 use crate::join::World;
 use crate::join::patterns::Pattern;
 use crate::model::place::Hop;
@@ -33,9 +33,9 @@ What to do: send refused calls again after re-initialising; keep sessions over r
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    let stories = stories(world);
+    let stories = claims.stories();
     by_pattern(world, claims, stories.iter().filter(|s| s.window.is_some()).count());
-    for story in stories {
+    for story in stories.iter() {
         let (Some(window), Some(init)) =
             (story.window.clone(), story.initialize.and_then(|v| world.visits.get(v as usize)))
         else {

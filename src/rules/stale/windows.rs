@@ -2,7 +2,7 @@
 
 use super::pattern::is_restart;
 use super::sequence::sequence;
-use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal, refused_sessions};
+use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal};
 use crate::join::World;
 use crate::join::clients::was_answered;
 use crate::mcp::Visit;
@@ -40,9 +40,9 @@ pub struct Story {
 }
 
 /// The stories of all sessions that were refused for good.
-pub fn stories(world: &World) -> Vec<Story> {
+pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
     // A session that replicas answer by turns counts as gone where its client starts anew at once.
-    let (refused, last): (Vec<Refused>, Vec<bool>) = refused_sessions(world).iter().flat_map(|r| r.runs(world)).unzip();
+    let (refused, last): (Vec<Refused>, Vec<bool>) = refused.iter().flat_map(|r| r.runs(world)).unzip();
     let pairs = pair(world, &refused);
     let died = deaths(world, &refused);
     let restarts = restarts(world, &died);
@@ -306,9 +306,8 @@ fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
 /// Calls that the client says it issued in the window and that no other vantage point saw.
 fn unsent_in(world: &World, r: &Refused, new: Option<&SessionId>, opened: Time, until: Option<Time>) -> Vec<CallKey> {
     let mut out = vec![];
-    for joint in world.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty()) {
-        let Some(c) = joint.client.filter(|c| world.coverage(*c).is_some()) else { continue };
-        let Some(visit) = world.visit_of(c) else { continue };
+    for c in world.covered.keys() {
+        let (Some(joint), Some(visit)) = (world.joint(*c), world.visit_of(*c)) else { continue };
         let session = visit.session.as_ref();
         let of_it = session.is_some() && (session == new || session == Some(&r.session));
         let within = visit.asked >= opened && until.is_none_or(|t| visit.asked <= t);
@@ -375,7 +374,7 @@ fn clock_error(world: &World, input: u32) -> i64 {
 /// Did every session that was in use before the refusal, and again after it, turn out to be unknown?
 fn all_died(world: &World, opened: Option<Time>) -> bool {
     let Some(opened) = opened else { return false };
-    let (mut gone, mut alive) = (0, 0);
+    let mut gone = 0;
     for list in world.of_session.values() {
         let visits = || list.iter().filter_map(|v| world.visits.get(*v as usize));
         if visits().next().is_none_or(|v| v.asked >= opened) {
@@ -383,9 +382,9 @@ fn all_died(world: &World, opened: Option<Time>) -> bool {
         }
         match visits().find(|v| v.asked >= opened && v.status.is_some_and(|s| s < 500)) {
             Some(v) if v.status == Some(404) => gone += 1,
-            Some(_) => alive += 1,
+            Some(_) => return false,
             None => {}
         }
     }
-    gone >= 2 && alive == 0
+    gone >= 2
 }

@@ -1,7 +1,6 @@
 //! `stale/wrong-status`
 
-use super::sessions::{Refused, answered_at, refused_sessions};
-use super::windows::stories;
+use super::sessions::{Refused, answered_at};
 use crate::join::World;
 use crate::model::id::SessionId;
 use crate::model::place::Hop;
@@ -32,10 +31,10 @@ What to do: answer 404; the TypeScript SDK's older example answers 400.",
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    let stories = stories(world);
+    let stories = claims.stories();
     let begun_anew: FxHashSet<&SessionId> =
         stories.iter().filter(|s| s.followed || s.initialize.is_some()).map(|s| &s.refused.session).collect();
-    for r in refused_sessions(world) {
+    for r in claims.refused().iter() {
         // Refused with 404 while replicas took turns, and with another status at another time: that one counts.
         let Some(r) = r.runs(world).into_iter().map(|(run, _)| run).find(|run| !is_right(world, run)) else { continue };
         let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
