@@ -67,7 +67,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         };
         claims.claim(Claim {
             severity: if lost > 0 { Severity::Medium } else { Severity::Low },
-            confidence: confidence(world, &story, &window),
+            confidence: confidence(world, story, &window),
             fault: if lost > 0 { vec![Hop::Client] } else { vec![] },
             session: Some(r.session.clone()),
             at: window.opened,

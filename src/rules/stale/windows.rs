@@ -4,6 +4,7 @@ use super::pattern::is_restart;
 use super::sequence::sequence;
 use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal};
 use crate::join::World;
+use crate::join::answers::HopCallId;
 use crate::join::clients::was_answered;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
@@ -46,13 +47,14 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
     let pairs = pair(world, &refused);
     let died = deaths(world, &refused);
     let restarts = restarts(world, &died);
+    let alone = Alone::of(world);
     let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
         let alternates = r.standing != Standing::Gone;
         let initialize = pairs
             .get(&i)
             .copied()
             .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1);
-        let window = initialize.and_then(|(v, _)| window(world, &r, v, &restarts));
+        let window = initialize.and_then(|(v, _)| window(world, &r, v, &restarts, &alone));
         let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
         Story {
             stranger: initialize.is_some_and(|(_, s)| s > 2),
@@ -190,7 +192,34 @@ fn same_endpoint(a: &Visit, b: &Visit) -> bool {
         && (a.server.map(|s| s.port()) == b.server.map(|s| s.port()) || a.server.is_none() || b.server.is_none())
 }
 
-fn window(world: &World, r: &Refused, init: u32, restarts: &FxHashMap<Time, bool>) -> Option<Window> {
+/// Calls that only a client's record shows, by the session that it names.
+struct Alone<'w>(FxHashMap<&'w SessionId, Vec<(HopCallId, CallKey, &'w Visit)>>);
+
+impl<'w> Alone<'w> {
+    fn of(world: &'w World) -> Alone<'w> {
+        let mut out: FxHashMap<&SessionId, Vec<_>> = FxHashMap::default();
+        for v in &world.logs.clients {
+            let Some((call, _)) = world.answers.by_visit.get(v).copied() else { continue };
+            let (Some(joint), Some(visit)) = (world.joint(call), world.visits.get(*v as usize)) else { continue };
+            if let (true, true, Some(session)) = (joint.hops.is_empty(), joint.lines.is_empty(), &visit.session) {
+                out.entry(session).or_default().push((call, joint.key, visit));
+            }
+        }
+        Alone(out)
+    }
+
+    fn of_session(&self, session: Option<&SessionId>) -> &[(HopCallId, CallKey, &'w Visit)] {
+        session.and_then(|s| self.0.get(s)).map_or(&[], |list| list)
+    }
+}
+
+fn window(
+    world: &World,
+    r: &Refused,
+    init: u32,
+    restarts: &FxHashMap<Time, bool>,
+    alone: &Alone<'_>,
+) -> Option<Window> {
     let first = world.visits.get(*r.refusals.first()? as usize)?;
     let initialize = world.visits.get(init as usize)?;
     let new = initialize.given.clone();
@@ -219,9 +248,10 @@ fn window(world: &World, r: &Refused, init: u32, restarts: &FxHashMap<Time, bool
         .unwrap_or(initialize.asked);
     let next = after.get(set_up).and_then(get).map(|v| v.at.at);
     let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
-    let mut lost = lost(world, r, &again(world, &after, new.as_ref(), last_set_up));
+    let mut lost = lost(world, r, &again(world, &after, alone.of_session(new.as_ref()), last_set_up));
     let until = next.or(next_call);
-    lost.extend(unsent_in(world, r, new.as_ref(), answered_at(first), until));
+    let claimed = [alone.of_session(new.as_ref()), alone.of_session(Some(&r.session))].concat();
+    lost.extend(unsent_in(world, &claimed, answered_at(first), until));
     lost.sort_unstable();
     lost.dedup();
     Some(Window {
@@ -272,11 +302,14 @@ fn matters(method: Option<&str>) -> bool {
 type Asked<'a> = (u64, Option<&'a Arc<str>>, Option<&'a Arc<str>>);
 
 /// What was asked in the new session soon after it was set up, also where only the client's record has it.
-fn again<'w>(world: &'w World, after: &[u32], new: Option<&SessionId>, last_set_up: Time) -> Vec<Asked<'w>> {
+fn again<'w>(
+    world: &'w World,
+    after: &[u32],
+    alone: &[(HopCallId, CallKey, &'w Visit)],
+    last_set_up: Time,
+) -> Vec<Asked<'w>> {
     let seen = after.iter().filter_map(|v| world.visits.get(*v as usize));
-    let alone = world.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty());
-    let told = alone.filter_map(|j| world.visit_of(j.client?));
-    let told = told.filter(|v| new.is_some() && v.session.as_ref() == new && v.asked >= last_set_up && was_answered(v));
+    let told = alone.iter().map(|(_, _, v)| *v).filter(|v| v.asked >= last_set_up && was_answered(v));
     let soon = seen.chain(told).filter(|v| v.asked.since(last_set_up) <= REPLAY_NS);
     soon.flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref()))).collect()
 }
@@ -304,18 +337,11 @@ fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
 }
 
 /// Calls that the client says it issued in the window and that no other vantage point saw.
-fn unsent_in(world: &World, r: &Refused, new: Option<&SessionId>, opened: Time, until: Option<Time>) -> Vec<CallKey> {
-    let mut out = vec![];
-    for c in world.covered.keys() {
-        let (Some(joint), Some(visit)) = (world.joint(*c), world.visit_of(*c)) else { continue };
-        let session = visit.session.as_ref();
-        let of_it = session.is_some() && (session == new || session == Some(&r.session));
-        let within = visit.asked >= opened && until.is_none_or(|t| visit.asked <= t);
-        if of_it && within && visit.requests().all(|q| matters(q.method.as_deref())) {
-            out.push(joint.key);
-        }
-    }
-    out
+fn unsent_in(world: &World, alone: &[(HopCallId, CallKey, &Visit)], opened: Time, until: Option<Time>) -> Vec<CallKey> {
+    let within = |v: &Visit| v.asked >= opened && until.is_none_or(|t| v.asked <= t);
+    let hurts = |v: &Visit| v.requests().all(|q| matters(q.method.as_deref()));
+    let unsent = alone.iter().filter(|(c, _, v)| world.coverage(*c).is_some() && within(v) && hurts(v));
+    unsent.map(|(_, key, _)| *key).collect()
 }
 
 fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>) -> Cause {
