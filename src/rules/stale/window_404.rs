@@ -82,11 +82,20 @@ fn check(world: &World, claims: &mut Claims<'_>) {
 
 /// That calls were lost is no surer than that the logs would have shown them.
 fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
+    // A request that is taken for an `initialize`, and of which no log says what session it began.
+    let first = story.refused.refusals.first().and_then(|v| world.visits.get(*v as usize));
+    if window.new_session.is_none() && first.is_some_and(|v| !v.place.is_frame) {
+        return Confidence::Possible;
+    }
     let known = if story.stranger || !story.refused.was_known { Confidence::Probable } else { Confidence::Certain };
     let sure = |key: &CallKey| {
         let joint = world.calls.iter().find(|j| j.key == *key)?;
         let alone = joint.client.filter(|_| joint.hops.is_empty() && joint.lines.is_empty());
-        Some(alone.and_then(|c| world.coverage(c)).map_or(Confidence::Certain, |c| c.confidence))
+        // That it was not sent again is said by packets, or by the client's record of itself, and not by one log.
+        let is_shown = joint.client.is_some()
+            || joint.hops.first().and_then(|h| world.visit_of(*h)).is_some_and(|v| v.place.is_frame);
+        let refused = if is_shown { Confidence::Certain } else { Confidence::Possible };
+        Some(alone.and_then(|c| world.coverage(c)).map_or(refused, |c| c.confidence))
     };
     window.lost.iter().filter_map(sure).max().map_or(known, |c| c.min(known))
 }

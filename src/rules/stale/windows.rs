@@ -248,7 +248,12 @@ fn window(
         .unwrap_or(initialize.asked);
     let next = after.get(set_up).and_then(get).map(|v| v.at.at);
     let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
-    let mut lost = lost(world, r, &again(world, &after, alone.of_session(new.as_ref()), last_set_up));
+    // What was sent again is known of a session that is known.
+    let mut lost = if new.is_some() {
+        lost(world, r, &again(world, &after, alone.of_session(new.as_ref()), last_set_up))
+    } else {
+        vec![]
+    };
     let until = next.or(next_call);
     let claimed = [alone.of_session(new.as_ref()), alone.of_session(Some(&r.session))].concat();
     lost.extend(unsent_in(world, &claimed, answered_at(first), until));
@@ -309,7 +314,8 @@ fn again<'w>(
     last_set_up: Time,
 ) -> Vec<Asked<'w>> {
     let seen = after.iter().filter_map(|v| world.visits.get(*v as usize));
-    let told = alone.iter().map(|(_, _, v)| *v).filter(|v| v.asked >= last_set_up && was_answered(v));
+    // What is of the new session came after it was begun, whatever the client's clock says.
+    let told = alone.iter().map(|(_, _, v)| *v).filter(|v| was_answered(v));
     let soon = seen.chain(told).filter(|v| v.asked.since(last_set_up) <= REPLAY_NS);
     soon.flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref()))).collect()
 }
