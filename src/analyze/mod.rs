@@ -13,6 +13,9 @@ use crate::model::problem::ProblemKind;
 use crate::model::report::Report;
 use crate::rules;
 
+/// Where more than one packet in this many was dropped, whole exchanges may be missing.
+const MUCH_DROPPED: u64 = 10;
+
 /// Reads `inputs` (as named on a command line) and reports.
 ///
 /// Inputs that cannot be read at all are in [`Report::troubles`]; the others are reported all the same.
@@ -60,6 +63,10 @@ pub fn run_sources(
         }
         if has(x, &[ProblemKind::DroppedPackets]) {
             world.dropped_inputs.insert(i as u32);
+            let dropped = x.problems.count(ProblemKind::DroppedPackets);
+            if dropped.saturating_mul(MUCH_DROPPED) > x.records.saturating_add(dropped) {
+                world.holed_inputs.insert(i as u32);
+            }
         }
         if has(x, &[ProblemKind::LogGap]) {
             world.gapped_inputs.insert(i as u32);

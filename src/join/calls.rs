@@ -109,6 +109,8 @@ pub struct World {
     /// Captures of which the capturing host says that it dropped packets: what did not come in them may
     /// have been among these.
     pub dropped_inputs: rustc_hash::FxHashSet<u32>,
+    /// Of these, those that lost so many that whole exchanges may be missing.
+    pub holed_inputs: rustc_hash::FxHashSet<u32>,
     /// The user chose packets of the captures: what is not among them may be in the files.
     pub is_filtered: bool,
     /// Logs with a gap.
@@ -170,6 +172,7 @@ impl World {
             covered: FxHashMap::default(),
             lossy_inputs: Default::default(),
             dropped_inputs: Default::default(),
+            holed_inputs: Default::default(),
             is_filtered: options.filter.is_some(),
             gapped_inputs: Default::default(),
             input_start: FxHashMap::default(),

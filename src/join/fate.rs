@@ -63,10 +63,14 @@ const POLLING_SINCE: &str = "2025-11-25";
 
 impl World {
     /// What became of a call at one hop. In a capture that lost packets a reply that is not there may
-    /// have been lost, unless the numbers of its stream, seen to their end, leave no room for it.
+    /// have been lost, unless the numbers of its stream, seen to their end, leave no room for it. Where many were
+    /// lost, so may have been a whole exchange that cancelled or resumed it.
     pub fn fate_at(&self, c: HopCallId) -> Fate {
         let fate = self.fate_as_captured(c);
-        let lost = |v: &Visit| self.dropped_inputs.contains(&v.input) && !is_seen_whole(fate);
+        let lost = |v: &Visit| {
+            let holed = self.holed_inputs.contains(&v.input) && !matches!(fate, Fate::Gateway(_));
+            holed || self.dropped_inputs.contains(&v.input) && !is_seen_whole(fate)
+        };
         if fate.is_orphan() && self.visit_of(c).is_some_and(lost) { Fate::Unobserved } else { fate }
     }
 

@@ -98,4 +98,6 @@ fn a_call_without_a_reply_is_an_orphan_only_where_nothing_can_have_been_dropped(
     assert_eq!(outcome(Ends::Closed, Some(1)), orphan("probable"));
     assert_eq!(outcome(Ends::Reset, Some(1)), unknown);
     assert_eq!(outcome(Ends::Open, Some(1)), unknown);
+    // With so many dropped, what cancelled the call may be among them.
+    assert_eq!(outcome(Ends::Closed, Some(10)), unknown);
 }
