@@ -64,7 +64,7 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
     if v.at.error_ns > i64::MAX / 8 {
         return;
     }
-    let head = v.head.map_or(v.asked, |h| h.at);
+    let head = v.answered();
     // A client's record has no head: its end is nearest to it.
     let answered = v.head.or(v.ended).map_or(v.asked, |m| m.at);
     if let (true, Some(s)) = (v.carries("initialize"), &v.given) {

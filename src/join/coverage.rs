@@ -63,7 +63,7 @@ impl Records {
             // A 202 may answer a call too, if badly.
             let may_be_call = v.status == Some(202) || v.requests().next().is_some();
             if !v.place.is_frame && v.vantage != Vantage::Client && v.is_post() && may_be_call {
-                let at = if v.duration_ns.is_some() { v.asked } else { v.head.map_or(v.asked, |h| h.at) };
+                let at = if v.duration_ns.is_some() { v.asked } else { v.answered() };
                 lines.entry(v.input).or_default().push((at, n as u32));
             }
         }

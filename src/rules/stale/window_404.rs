@@ -89,7 +89,8 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     }
     let known = if story.stranger || !story.refused.was_known { Confidence::Probable } else { Confidence::Certain };
     let sure = |key: &CallKey| {
-        let joint = world.calls.iter().find(|j| j.key == *key)?;
+        // Calls are in the order of their keys.
+        let joint = world.calls.get(world.calls.binary_search_by_key(key, |j| j.key).ok()?)?;
         let alone = joint.client.filter(|_| joint.hops.is_empty() && joint.lines.is_empty());
         // That it was not sent again is said by packets, or by the client's record of itself, and not by one log.
         let is_shown = joint.client.is_some()
