@@ -377,3 +377,47 @@ fn a_slice_holds_the_same_exchanges() {
         assert!(original.contains(exchange), "{exchange}\n{original:#?}");
     }
 }
+
+/// A little-endian pcap of which each frame keeps at most so many bytes, as a snap length does.
+fn snapped(pcap: &[u8], most: usize) -> Vec<u8> {
+    let (head, mut rest) = pcap.split_at(24);
+    let mut out = head.to_vec();
+    while rest.len() >= 16 {
+        let captured = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let kept = captured.min(most);
+        out.extend(&rest[..8]);
+        out.extend((kept as u32).to_le_bytes());
+        out.extend(&rest[12..16 + kept]);
+        rest = &rest[16 + captured..];
+    }
+    out
+}
+
+/// Requests cut by a snap length are cut frames of the slice too: a reader that waits for whole
+/// messages (Wireshark) would show none of them if their rest were a hole.
+#[test]
+fn a_slice_of_cut_frames_has_cut_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let pcap = std::fs::read("fixtures/01-clean/backend.pcap").unwrap();
+    let input = dir.path().join("cut.pcap");
+    std::fs::write(&input, snapped(&pcap, 96)).unwrap();
+    let file = bundle(dir.path(), &[input.to_str().unwrap()]);
+    let asked = crosswire(&["timeline", input.to_str().unwrap(), "--format", "json"]);
+    let asked: Value = serde_json::from_slice(&asked.stdout).unwrap();
+    let requests = asked["exchanges"].as_array().unwrap().len();
+    assert!(requests > 5, "{requests}");
+
+    let members = unpack::unpacked(&file);
+    let (_, slice) = members.iter().find(|(name, _)| name.ends_with(".pcapng")).unwrap();
+    let (mut at, mut cut) = (0, 0);
+    while at + 32 <= slice.len() {
+        let word = |n: usize| u32::from_le_bytes(slice[at + n..at + n + 4].try_into().unwrap()) as usize;
+        if word(0) == 6 && word(20) < word(24) {
+            // Behind the headers of IPv4 and TCP.
+            let data = &slice[at + 28 + 40..];
+            cut += usize::from([&b"POST "[..], b"GET ", b"DELETE "].iter().any(|method| data.starts_with(method)));
+        }
+        at += word(4);
+    }
+    assert_eq!(cut, requests);
+}

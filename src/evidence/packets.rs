@@ -29,10 +29,10 @@ impl File {
         (number as u32, u64::try_from(at.ns() / unit(digits)).unwrap_or(0))
     }
 
-    /// One packet.
-    pub fn packet(&mut self, at: Time, packet: &[u8], comment: &str) {
+    /// One packet, of whose end `cut` bytes were not captured.
+    pub fn packet(&mut self, at: Time, packet: &[u8], cut: u32, comment: &str) {
         let (interface, ticks) = self.interface(at);
-        self.bytes.extend(blocks::packet(interface, ticks, packet, packet.len() as u32, comment));
+        self.bytes.extend(blocks::packet(interface, ticks, packet, packet.len() as u32 + cut, comment));
     }
 
     /// The file.

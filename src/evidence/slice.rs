@@ -41,6 +41,9 @@ struct Act {
     data: Vec<u8>,
     /// Bytes that went missing before it.
     hole: u32,
+    /// Bytes that went missing behind its data. They are written as cut from its last frame, so that
+    /// readers show the message for what it is and do not wait for a rest that never comes.
+    cut: u32,
 }
 
 /// The pcapng file of these exchanges, which are all of one input.
@@ -69,12 +72,12 @@ pub fn write_numbered(original: &Original<'_>, exchanges: &[Caught]) -> (Vec<u8>
         if let Some(at) = at {
             let end = |n: u8| SocketAddr::new(Ipv4Addr::new(192, 0, 2, n).into(), 9);
             let text = format!("crosswire: the original capture {what} here");
-            file.packet(at, &packets::udp(end(1), end(2), text.as_bytes()), &text);
+            file.packet(at, &packets::udp(end(1), end(2), text.as_bytes()), 0, &text);
         }
     };
     bound(&mut file, original.first, "begins");
     for packet in &packets {
-        file.packet(packet.at, &packet.bytes, &packet.comment);
+        file.packet(packet.at, &packet.bytes, packet.cut, &packet.comment);
     }
     bound(&mut file, original.last, "ends");
     (file.into_bytes(), numbers)
@@ -86,10 +89,21 @@ impl Original<'_> {
     }
 }
 
+/// A segment to be sent.
+struct Sent<'a> {
+    at: Time,
+    number: u64,
+    from: Peer,
+    flags: u8,
+    data: &'a [u8],
+    cut: u32,
+}
+
 struct Packet {
     at: Time,
     number: u64,
     bytes: Vec<u8>,
+    cut: u32,
     comment: String,
 }
 
@@ -124,9 +138,9 @@ fn connection(
     let mut tcp = Connection { client, server, next: [1_000, 1_000_000], silent, original, out };
     if let (Some(at), Some(act)) = (first.connected, acts.first()) {
         let (at, number) = (at.plus_ns((act.at.ns() - at.ns()).min(0)), act.number);
-        tcp.send(at, number, Peer::Client, SYN, b"", "handshake, before");
-        tcp.send(at, number, Peer::Server, SYN | ACK, b"", "handshake, before");
-        tcp.send(at, number, Peer::Client, ACK, b"", "handshake, before");
+        for (from, flags) in [(Peer::Client, SYN), (Peer::Server, SYN | ACK), (Peer::Client, ACK)] {
+            tcp.send(&Sent { at, number, from, flags, data: b"", cut: 0 }, "handshake, before");
+        }
     }
     for act in &acts {
         if act.hole > 0 {
@@ -136,9 +150,16 @@ fn connection(
         if parts.is_empty() && (act.flags != 0) {
             parts.push(b"");
         }
-        for part in parts {
+        let last = parts.len().saturating_sub(1);
+        for (n, part) in parts.into_iter().enumerate() {
             let push = if part.is_empty() { 0 } else { PSH };
-            tcp.send(act.at, act.number, act.from, ACK | push | act.flags, part, "");
+            let cut = if n == last { act.cut } else { 0 };
+            let flags = ACK | push | act.flags;
+            let sent = Sent { at: act.at, number: act.number, from: act.from, flags, data: part, cut };
+            tcp.send(&sent, if cut > 0 { "bytes missing in the original, at the end:" } else { "" });
+        }
+        if act.cut > 0 {
+            tcp.acknowledge(act);
         }
     }
 }
@@ -181,7 +202,8 @@ struct Connection<'a, 'o> {
 }
 
 impl Connection<'_, '_> {
-    fn send(&mut self, at: Time, number: u64, from: Peer, flags: u8, data: &[u8], note: &str) {
+    fn send(&mut self, sent: &Sent<'_>, note: &str) {
+        let &Sent { at, number, from, flags, data, cut } = sent;
         if self.silent == Some(from) {
             return;
         }
@@ -191,12 +213,14 @@ impl Connection<'_, '_> {
             Peer::Server => (self.server, self.client, server, client),
         };
         let ack = if flags & ACK == 0 { 0 } else { ack };
-        let bytes = packets::tcp(&Tcp { from: from_address, to, seq, ack, flags, data });
-        let takes = data.len() as u32 + u32::from(flags & (SYN | FIN) != 0);
-        self.skip(from, takes);
+        let mut whole = data.to_vec();
+        whole.resize(data.len() + cut as usize, 0);
+        let mut bytes = packets::tcp(&Tcp { from: from_address, to, seq, ack, flags, data: &whole });
+        bytes.truncate(bytes.len().saturating_sub(cut as usize));
+        self.skip(from, whole.len() as u32 + u32::from(flags & (SYN | FIN) != 0));
         let gap = if note.is_empty() { "" } else { " " };
         let comment = format!("{note}{gap}{} {number} of {}", self.original.word(), self.original.name);
-        self.out.push(Packet { at, number, bytes, comment });
+        self.out.push(Packet { at, number, bytes, cut, comment });
     }
 
     fn skip(&mut self, from: Peer, bytes: u32) {
@@ -208,13 +232,18 @@ impl Connection<'_, '_> {
     /// Bytes that never came; the other end acknowledges them, so they are known to have been sent.
     fn hole(&mut self, act: &Act) {
         self.skip(act.from, act.hole);
-        let other = if act.from == Peer::Client { Peer::Server } else { Peer::Client };
-        self.send(act.at, act.number, other, ACK, b"", "bytes missing in the original, before");
+        self.acknowledge(act);
+    }
+
+    fn acknowledge(&mut self, act: &Act) {
+        let from = if act.from == Peer::Client { Peer::Server } else { Peer::Client };
+        let sent = Sent { at: act.at, number: act.number, from, flags: ACK, data: b"", cut: 0 };
+        self.send(&sent, "bytes missing in the original, before");
     }
 }
 
 fn act(mark: Mark, from: Peer, data: Vec<u8>) -> Act {
-    Act { at: mark.at, number: mark.place.number, from, flags: 0, data, hole: 0 }
+    Act { at: mark.at, number: mark.place.number, from, flags: 0, data, hole: 0, cut: 0 }
 }
 
 /// What the two ends do in one exchange, each end's acts in order.
@@ -227,12 +256,11 @@ fn exchange(caught: &Caught, acts: &mut Vec<Act>) {
         let has_body = !body.is_empty() || missing > 0 || matches!(&*request.method, "POST" | "PUT" | "PATCH");
         let length = has_body.then(|| format!("content-length: {}\r\n", body.len() + missing as usize));
         let line = format!("{} {} HTTP/1.1\r\n", token(&request.method), token(&request.target));
-        acts.push(act(request.first, Peer::Client, head(&line, &request.headers, length.as_deref().unwrap_or(""))));
+        let head = head(&line, &request.headers, length.as_deref().unwrap_or(""));
+        let (of_head, of_body) = if body.is_empty() { (missing, 0) } else { (0, missing) };
+        acts.push(Act { cut: of_head, ..act(request.first, Peer::Client, head) });
         if !body.is_empty() {
-            acts.push(act(request.last, Peer::Client, body));
-        }
-        if missing > 0 {
-            acts.push(Act { hole: missing, ..act(request.last, Peer::Client, vec![]) });
+            acts.push(Act { cut: of_body, ..act(request.last, Peer::Client, body) });
         }
     }
     if let Some(response) = &x.response {
