@@ -65,6 +65,45 @@ fn a_log_in_parts_says_what_the_whole_says() {
     assert!(windows > 3, "{windows}");
 }
 
+/// A log whose lines say nothing but HTTP, with refusals, and only late the session that they are of.
+fn late_sessions() -> String {
+    let mut log = String::new();
+    for n in 0..3000u32 {
+        let second = format!("29/Nov/2026:19:{:02}:{:02} +0000", 10 + n / 600, n / 10 % 60);
+        let client = if n > 2200 { n / 400 % 7 } else { n % 7 };
+        let method = if n % 11 == 0 { "GET" } else { "POST" };
+        let (status, bytes) = match n % 400 {
+            200 => (404, 42),
+            210..217 if client == (n - n % 400 + 200) % 7 => (200, 300),
+            217..224 if client == (n - n % 400 + 200) % 7 => (202, 0),
+            _ if n % 90 == 0 => (200, 0),
+            _ => (200, 362),
+        };
+        let session = if n > 2200 { format!("{:032x}", n / 400) } else { "-".to_owned() };
+        log += &format!(
+            "192.0.2.{client} - - [{second}] \"{method} /mcp HTTP/1.1\" {status} {bytes} \"-\" \"connector/1\" rt=0.005 sid=\"{session}\"\n"
+        );
+    }
+    log
+}
+
+#[test]
+fn lines_that_say_little_are_not_lost_when_others_say_more() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, lines) in [("quiet.log", 2200), ("late.log", 3000)] {
+        let log = folder.path().join(name);
+        let text: String = late_sessions().lines().take(lines).flat_map(|l| [l, "\n"]).collect();
+        std::fs::write(&log, text).unwrap();
+        let whole = analyze(&log, &AnalyzeOptions::default());
+        assert!(whole.summary.calls > 1000, "{name}: {:?}", whole.summary);
+        assert_eq!(whole.windows.is_empty(), name == "late.log");
+        for part_visits in [16, 300, 8192] {
+            let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
+            assert_eq!(said(&analyze(&log, &options)), said(&whole), "{name} in parts of {part_visits}");
+        }
+    }
+}
+
 #[test]
 fn a_call_has_the_same_key_whether_it_is_listed_or_not() {
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/16-large-concurrency/backend.pcap.xz");

@@ -1,5 +1,6 @@
 //! The main job: read every input, correlate, check the rules, and fill in the report.
 
+mod along;
 mod parts;
 mod read;
 mod rows;

@@ -35,20 +35,20 @@ impl Joiner {
         keep: &AnalyzeOptions,
     ) -> (Joiner, Done<'s>) {
         let size = if keep.part_visits == 0 { PART_VISITS } else { keep.part_visits };
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         if !in_parts {
             return (Joiner::Whole, Box::new(|_| Parts::default()));
         }
-        if read.jobs == 1 || read.jobs == 0 && cores() == 1 {
+        let parts = Parts::new(keep.bodies || keep.details);
+        if is_alone(read) {
             let done = |joiner| match joiner {
                 Joiner::Here(parts, _) => *parts,
                 _ => Parts::default(),
             };
-            return (Joiner::Here(Box::default(), size), Box::new(done));
+            return (Joiner::Here(Box::new(parts), size), Box::new(done));
         }
         let (sender, receiver) = sync_channel::<Part>(WAITING);
         let worker = scope.spawn(move || {
-            let mut parts = Parts::default();
+            let mut parts = parts;
             receiver.into_iter().for_each(|(ended, open)| parts.take(ended, open));
             parts
         });
@@ -77,4 +77,10 @@ impl Joiner {
             Joiner::There(sender, _) => drop(sender.send(part)),
         }
     }
+}
+
+/// Is there but one thread to work on?
+pub(super) fn is_alone(read: &ReadOptions) -> bool {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    read.jobs == 1 || read.jobs == 0 && cores() == 1
 }

@@ -1,5 +1,6 @@
 //! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
+use super::along::Along;
 use super::parts::Joiner;
 use crate::input::capture::CaptureInput;
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
@@ -42,7 +43,7 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     let mut captures = vec![];
     let mut recordings = vec![];
     let several = sources.len() > 1;
-    let mut in_lines: Option<Lines> = None;
+    let mut in_lines: Option<Parts> = None;
     let mut empty = vec![];
     for source in sources {
         let input = out.inputs.len() as InputId;
@@ -66,6 +67,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
             Ok(Detected::Unknown) if source.found => {}
             Ok(Detected::Unknown) => out.troubles.push(unknown(&source.name)),
             Ok(Detected::Capture(kind)) => {
+                if is_worth_a_thread(&source, &open, options) {
+                    open.read_ahead();
+                }
                 out.inputs.push(InputInfo { name: source.name.clone(), ..InputInfo::default() });
                 captures.push(CaptureInput { input, kind, source, open: Some(open) });
             }
@@ -77,9 +81,17 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 // A line may be of any exchange that another input shows.
                 let alone = !several && keep.cited_calls_only && !keep.exchanges;
                 let lines = alone.then(|| Lines::new(options.endpoint.as_deref(), keep.part_visits));
-                let (info, lines) = read_log(input, &source.name, &mut open, format, options, lines, &mut out.records);
+                if is_worth_a_thread(&source, &open, options) {
+                    open.read_ahead();
+                }
+                let log = (input, &*source.name, format);
+                let (info, parts) = std::thread::scope(|scope| {
+                    let (mut along, done) = lines.map(|lines| Along::new(scope, lines, options)).unzip();
+                    let info = read_log(log, &mut open, options, &mut along, &mut out.records);
+                    (info, done.zip(along).map(|(done, along)| done(along)))
+                });
                 out.inputs.push(info);
-                in_lines = lines;
+                in_lines = parts;
             }
         }
     }
@@ -91,8 +103,8 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         let (joiner, done) = Joiner::new(scope, in_parts, options, keep);
         done(read_captures(captures, options, joiner, &mut tracker, out))
     });
-    if let Some(lines) = in_lines {
-        out.parts = lines.finish();
+    if let Some(parts) = in_lines {
+        out.parts = parts;
     }
     read_recordings(recordings, &mut tracker, out);
     out.tracked = tracker.finish();
@@ -106,6 +118,14 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         out.troubles
             .extend(empty.iter().map(|name| format!("{name}: the file has no bytes; expected a capture or a log")));
     }
+}
+
+/// Is there enough to read, or to decompress, for another thread to go ahead?
+fn is_worth_a_thread(source: &Source, open: &OpenInput, options: &ReadOptions) -> bool {
+    const LARGE_BYTES: u64 = 4 << 20;
+    const PACKED_BYTES: u64 = 256 << 10;
+    let least = if open.compressions.is_empty() { LARGE_BYTES } else { PACKED_BYTES };
+    options.jobs != 1 && source.path.as_ref().and_then(|p| p.metadata().ok()).is_some_and(|m| m.len() >= least)
 }
 
 /// What an input without bytes would have been, by its name.
@@ -210,7 +230,7 @@ fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker:
 struct Sink<'a> {
     info: InputInfo,
     /// Where access lines go if they are joined in parts.
-    lines: Option<Lines>,
+    lines: &'a mut Option<Along>,
     records: &'a mut Vec<Record>,
 }
 
@@ -223,8 +243,8 @@ impl RecordSink for Sink<'_> {
         }
     }
     fn record(&mut self, record: Record) {
-        match (record, &mut self.lines) {
-            (Record::Access(record), Some(lines)) => lines.access(*record),
+        match (record, &mut *self.lines) {
+            (Record::Access(record), Some(lines)) => lines.access(record),
             (record, lines) => {
                 if let (Record::Event(event), Some(lines)) = (&record, lines) {
                     lines.event(event);
@@ -239,14 +259,12 @@ impl RecordSink for Sink<'_> {
 }
 
 fn read_log(
-    input: InputId,
-    name: &str,
+    (input, name, format): (InputId, &str, &'static Format),
     open: &mut OpenInput,
-    format: &'static Format,
     options: &ReadOptions,
-    lines: Option<Lines>,
+    lines: &mut Option<Along>,
     records: &mut Vec<Record>,
-) -> (InputInfo, Option<Lines>) {
+) -> InputInfo {
     let info = InputInfo {
         name: name.to_owned(),
         format: Some(format.name.to_owned()),
@@ -267,12 +285,12 @@ fn read_log(
             reader.finish(&mut sink);
         }
     }
-    let (mut info, in_parts) = (sink.info, sink.lines);
+    let mut info = sink.info;
     info.problems.merge(&open.problems());
     if info.records == 0 {
         info.problems.add(ProblemKind::Empty, || "", || "no record of its format");
     }
-    (info, in_parts)
+    info
 }
 
 fn vantage(name: &str, format: &Format, options: &ReadOptions) -> Vantage {

@@ -51,7 +51,7 @@ pub fn rows(world: &World) -> Vec<Session> {
     }
     // A refused first request makes no session worth a row of its own.
     rows.retain(|r| r.session.is_some() || r.calls > 0);
-    rows.sort_by_key(|r| (r.started.map_or(i64::MAX, |t| t.ns()), r.session.clone()));
+    rows.sort_by_cached_key(|r| (r.started.map_or(i64::MAX, |t| t.ns()), r.session.clone(), r.peers.first().cloned()));
     rows
 }
 

@@ -11,9 +11,11 @@ pub mod recorded;
 pub mod tar_zst;
 pub mod zip;
 
+mod ahead;
 mod decompress;
 mod detect;
 mod open;
+mod peeked;
 
 pub use detect::{Detected, detect, formats, named, same_file, without_mark};
 pub use open::{InputError, OpenInput, Source, expand};

@@ -1,13 +1,13 @@
 //! Opening inputs: files, directories, standard input, in plain or compressed.
 
+use super::ahead::{Ahead, BLOCK_BYTES};
 use super::decompress::{Compression, Decompressor};
-use crate::model::problem::{ProblemKind, Problems};
+use super::peeked::{HEAD_BYTES, Peeked, Stream};
+use crate::model::problem::Problems;
 use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of the beginning of an input is looked at to tell what it is, bytes.
-const HEAD_BYTES: usize = 64 << 10;
 /// Compressions inside each other that are undone.
 const LAYERS: usize = 4;
 /// Directories inside each other that are entered.
@@ -179,85 +179,12 @@ fn walk(directory: &Path, depth: usize, sources: &mut Vec<Source>, errors: &mut 
     }
 }
 
-/// The bytes of an input and what stopped them.
-enum Stream {
-    Raw { source: Box<dyn Read + Send>, error: Option<std::io::Error> },
-    Decompressed(Box<Decompressor<Peeked>>),
-}
-
-impl Stream {
-    fn read(&mut self, out: &mut [u8]) -> usize {
-        match self {
-            Stream::Raw { source, error } => loop {
-                match source.read(out) {
-                    Ok(n) => return n.min(out.len()),
-                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                    Err(e) => {
-                        *error = Some(e);
-                        return 0;
-                    }
-                }
-            },
-            Stream::Decompressed(d) => d.read(out).unwrap_or(0),
-        }
-    }
-
-    fn problems(&self, problems: &mut Problems) {
-        match self {
-            Stream::Raw { error: None, .. } => {}
-            Stream::Raw { error: Some(e), .. } => {
-                problems.add(ProblemKind::ReadError, || "", || format!("the input could not be read on: {e}"));
-            }
-            Stream::Decompressed(d) => {
-                d.source().stream.problems(problems);
-                if let Some(fault) = d.fault() {
-                    problems.add(ProblemKind::BadCompression, || "", || fault);
-                }
-            }
-        }
-    }
-}
-
-/// A stream whose beginning was read already.
-struct Peeked {
-    head: Vec<u8>,
-    taken: usize,
-    stream: Stream,
-}
-
-impl Peeked {
-    /// Reads until `want` bytes of the head are there, or the stream ends.
-    fn fill_head(&mut self, want: usize) {
-        while self.head.len() < want {
-            let have = self.head.len();
-            self.head.resize(HEAD_BYTES.max(want), 0);
-            let space = self.head.get_mut(have..).unwrap_or_default();
-            let n = self.stream.read(space);
-            self.head.truncate(have + n);
-            if n == 0 {
-                break;
-            }
-        }
-    }
-
-    fn rest_of_head(&self) -> &[u8] {
-        self.head.get(self.taken..).unwrap_or_default()
-    }
-}
-
-impl Read for Peeked {
-    #[inline]
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let rest = self.rest_of_head();
-        if rest.is_empty() {
-            return Ok(self.stream.read(out));
-        }
-        let n = rest.len().min(out.len());
-        let (Some(to), Some(from)) = (out.get_mut(..n), rest.get(..n)) else { return Ok(0) };
-        to.copy_from_slice(from);
-        self.taken += n;
-        Ok(n)
-    }
+/// Where the bytes come from.
+enum Bytes {
+    Here(Box<Peeked>),
+    Ahead(Ahead),
+    /// Between the two.
+    Moving,
 }
 
 /// An input that can be read: plain bytes, whatever it was compressed with.
@@ -273,7 +200,7 @@ pub struct OpenInput {
     pub compressions: Vec<&'static str>,
     head: Vec<u8>,
     first_error: Option<std::io::Error>,
-    peeked: Peeked,
+    bytes: Bytes,
     buffer: Vec<u8>,
     buffer_start: usize,
 }
@@ -287,14 +214,14 @@ impl std::fmt::Debug for OpenInput {
 impl OpenInput {
     /// An input called `name` that reads `source` and undoes its compression.
     pub fn new(name: String, source: Box<dyn Read + Send>, modified_ns: Option<i64>) -> OpenInput {
-        let mut peeked = Peeked { head: Vec::new(), taken: 0, stream: Stream::Raw { source, error: None } };
+        let mut peeked = Peeked::new(Stream::Raw { source, error: None });
         // Enough for a magic number; a live stream may give no more for long.
         peeked.fill_head(8);
         let mut compressions = Vec::new();
         while let Some(kind) = Compression::of(&peeked.head).filter(|_| compressions.len() < LAYERS) {
             compressions.push(kind.name());
             let stream = Stream::Decompressed(Box::new(Decompressor::new(peeked, kind)));
-            peeked = Peeked { head: Vec::new(), taken: 0, stream };
+            peeked = Peeked::new(stream);
             peeked.fill_head(8);
         }
         if super::capture::CaptureKind::of(&peeked.head).is_none() {
@@ -305,7 +232,20 @@ impl OpenInput {
             _ => None,
         };
         let head = peeked.head.clone();
-        OpenInput { name, modified_ns, compressions, head, first_error, peeked, buffer: Vec::new(), buffer_start: 0 }
+        let bytes = Bytes::Here(Box::new(peeked));
+        OpenInput { name, modified_ns, compressions, head, first_error, bytes, buffer: Vec::new(), buffer_start: 0 }
+    }
+
+    /// From here on another thread reads, and undoes the compression. For inputs that are worth it, and are read to
+    /// their end without anybody waiting for the last bytes of a block.
+    pub fn read_ahead(&mut self) {
+        self.bytes = match std::mem::replace(&mut self.bytes, Bytes::Moving) {
+            Bytes::Here(peeked) => match Ahead::new(*peeked) {
+                Ok(ahead) => Bytes::Ahead(ahead),
+                Err(peeked) => Bytes::Here(peeked),
+            },
+            other => other,
+        };
     }
 
     /// The beginning of its plain bytes: up to 64 KiB, at least 8 unless it is shorter.
@@ -315,9 +255,11 @@ impl OpenInput {
 
     /// What kept its bytes from being read to their end, so far.
     pub fn problems(&self) -> Problems {
-        let mut problems = Problems::default();
-        self.peeked.stream.problems(&mut problems);
-        problems
+        match &self.bytes {
+            Bytes::Here(peeked) => peeked.problems(),
+            Bytes::Ahead(ahead) => ahead.problems(),
+            Bytes::Moving => Problems::default(),
+        }
     }
 }
 
@@ -325,25 +267,33 @@ impl Read for OpenInput {
     #[inline]
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let buffered = self.buffer.get(self.buffer_start..).unwrap_or_default();
-        if buffered.is_empty() {
-            return self.peeked.read(out);
+        if buffered.is_empty()
+            && let Bytes::Here(peeked) = &mut self.bytes
+        {
+            return peeked.read(out);
         }
+        let buffered = if buffered.is_empty() { self.fill_buf()? } else { buffered };
         let n = buffered.len().min(out.len());
         let (Some(to), Some(from)) = (out.get_mut(..n), buffered.get(..n)) else { return Ok(0) };
         to.copy_from_slice(from);
-        self.buffer_start += n;
+        self.consume(n);
         Ok(n)
     }
 }
 
 impl BufRead for OpenInput {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
-        const BLOCK_BYTES: usize = 256 << 10;
         if self.buffer_start >= self.buffer.len() {
-            self.buffer.resize(BLOCK_BYTES, 0);
-            let n = self.peeked.read(&mut self.buffer)?;
-            self.buffer.truncate(n);
             self.buffer_start = 0;
+            match &mut self.bytes {
+                Bytes::Here(peeked) => {
+                    self.buffer.resize(BLOCK_BYTES, 0);
+                    let n = peeked.read(&mut self.buffer)?;
+                    self.buffer.truncate(n);
+                }
+                Bytes::Ahead(ahead) => self.buffer = ahead.next(std::mem::take(&mut self.buffer)),
+                Bytes::Moving => {}
+            }
         }
         Ok(self.buffer.get(self.buffer_start..).unwrap_or_default())
     }
@@ -398,6 +348,25 @@ mod tests {
         let mut input = open(coded[..coded.len() - 9].to_vec());
         assert_eq!(all(&mut input), plain);
         assert_eq!(input.problems().count(ProblemKind::BadCompression), 1);
+    }
+
+    #[test]
+    fn what_another_thread_reads_is_the_same() {
+        let plain = lines(60_000);
+        for bytes in [plain.clone(), gzip(&plain)] {
+            for cut in [0, 9] {
+                let bytes = bytes[..bytes.len() - cut].to_vec();
+                let (mut here, mut ahead) = (open(bytes.clone()), open(bytes));
+                ahead.read_ahead();
+                assert_eq!(all(&mut here), all(&mut ahead));
+                let told = |i: &OpenInput| i.problems().count(ProblemKind::BadCompression);
+                assert_eq!(told(&ahead), told(&here));
+            }
+        }
+        // Nobody wants the rest.
+        let mut input = open(plain);
+        input.read_ahead();
+        input.read_exact(&mut [0; 10]).unwrap();
     }
 
     #[test]

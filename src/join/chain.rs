@@ -192,7 +192,7 @@ fn agree(a: &Visit, b: &Visit) -> bool {
         return false;
     }
     if let (Some(x), Some(y)) = (a.replies.first(), b.replies.first()) {
-        return x.content == y.content || a.session.is_some();
+        return x.content() == y.content() || a.session.is_some();
     }
     a.session.is_some() || a.given.is_none() || b.given.is_none() || a.given == b.given
 }

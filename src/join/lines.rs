@@ -7,6 +7,7 @@
 
 use super::logs::name_sessions;
 use super::patterns::Patterns;
+use super::quiet::Quiet;
 use super::retire::Parts;
 use super::sightings::{self, Handshakes};
 use crate::mcp::Visit;
@@ -14,7 +15,7 @@ use crate::model::record::{AccessRecord, LogEvent, LogEventKind};
 use rustc_hash::FxHashSet;
 
 /// Lines that are looked at together; half of them wait for the next ones.
-const WAITING: usize = 8192;
+const WAITING: usize = 2048;
 /// Lines after an event in which its access line may come.
 const BEHIND: u64 = 64;
 
@@ -23,9 +24,12 @@ pub struct Lines {
     waiting: usize,
     /// Endpoint paths.
     paths: FxHashSet<String>,
-    records: Vec<AccessRecord>,
+    #[expect(clippy::vec_box, reason = "they come boxed and go on so")]
+    records: Vec<Box<AccessRecord>>,
     /// What the server said of sessions near the lines at hand.
     events: Vec<LogEvent>,
+    /// The lines that wait, as long as none has more to say than HTTP.
+    quiet: Option<Quiet>,
     pending: Vec<Visit>,
     handshakes: Handshakes,
     /// Until a line names a session.
@@ -42,6 +46,7 @@ impl Lines {
             paths: endpoint.map(str::to_owned).into_iter().collect(),
             records: vec![],
             events: vec![],
+            quiet: Some(Quiet::default()),
             pending: vec![],
             handshakes: Handshakes::default(),
             patterns: Some(Patterns::default()),
@@ -50,46 +55,66 @@ impl Lines {
     }
 
     /// Takes a line.
-    pub fn access(&mut self, record: AccessRecord) {
+    pub fn access(&mut self, record: Box<AccessRecord>) {
         self.records.push(record);
         if self.records.len() >= self.waiting {
             self.settle(false);
         }
     }
 
-    /// Takes what the server says between the lines.
-    pub fn event(&mut self, event: &LogEvent) {
-        if matches!(event.kind, LogEventKind::SessionCreated | LogEventKind::SessionRejected) {
-            self.events.push(event.clone());
-        }
+    /// Does an event tell something of the lines next to it?
+    pub fn wants(event: &LogEvent) -> bool {
+        matches!(event.kind, LogEventKind::SessionCreated | LogEventKind::SessionRejected)
+    }
+
+    /// Takes what the server says between the lines, where it [is wanted](Lines::wants).
+    pub fn event(&mut self, event: LogEvent) {
+        self.events.push(event);
     }
 
     /// The log has ended.
     pub fn finish(mut self) -> Parts {
         self.settle(true);
+        if let (Some(mut quiet), Some(patterns)) = (self.quiet.take(), &self.patterns) {
+            quiet.count(patterns, self.parts.past());
+        }
         self.parts.found(self.patterns.map(Patterns::finish).unwrap_or_default());
         self.parts
     }
 
     fn settle(&mut self, last: bool) {
-        let records = std::mem::take(&mut self.records);
-        let line = records.last().and_then(|r| r.place);
-        self.pending.extend(sightings::of_records(&records, &mut self.paths));
+        if let (Some(quiet), Some(patterns)) = (&mut self.quiet, &mut self.patterns) {
+            if self.events.is_empty() && self.records.iter().all(|r| Quiet::takes(r)) {
+                let waiting = if last { 0 } else { self.waiting / 2 };
+                quiet.add(&mut self.records, &self.paths);
+                return quiet.settle(waiting, patterns, &mut self.parts);
+            }
+            quiet.count(patterns, self.parts.past());
+        }
+        if let Some(quiet) = self.quiet.take() {
+            self.pending.extend(quiet.into_visits());
+        }
+        let line = self.records.last().and_then(|r| r.place);
+        sightings::of_records(&self.records, &mut self.paths, &mut self.pending);
+        self.records.clear();
         if let Some(line) = line {
             name_sessions(&mut self.pending, &self.events, line.input);
             self.events.retain(|e| e.place.number + BEHIND > line.number);
         }
-        self.pending.sort_by_key(|v| (v.answered(), v.exchange));
+        let when = |v: &Visit| (v.answered(), v.exchange);
+        if !self.pending.is_sorted_by_key(when) {
+            self.pending.sort_by_key(when);
+        }
         let done = if last { self.pending.len() } else { self.pending.len().saturating_sub(self.waiting / 2) };
         self.handshakes.infer(&mut self.pending, done);
-        let mut lines: Vec<Visit> = self.pending.drain(..done).collect();
-        self.handshakes.name(&mut lines);
+        let lines = self.pending.get_mut(..done).unwrap_or_default();
+        self.handshakes.name(lines);
         if lines.iter().any(|v| v.session.is_some()) {
             self.patterns = None;
         }
         if let Some(patterns) = &mut self.patterns {
             lines.iter().filter(|v| v.at.error_ns < i64::MAX / 8).for_each(|v| patterns.line(v));
         }
-        self.parts.take_lines(lines);
+        self.parts.take_lines(&mut self.pending, done);
     }
 }

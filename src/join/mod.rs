@@ -22,6 +22,7 @@ pub mod logs;
 mod near;
 pub mod past;
 pub mod patterns;
+mod quiet;
 pub mod retire;
 pub mod schema;
 pub mod sightings;

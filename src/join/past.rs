@@ -7,6 +7,7 @@
 use super::chain::Votes;
 use super::content::Known;
 use super::groups::{GroupKey, HopKey};
+use super::patterns::Look;
 use crate::mcp::{Rpc, Visit};
 use crate::model::id::RpcId;
 use crate::model::time::Time;
@@ -177,6 +178,27 @@ impl Past {
         session.add(visit);
     }
 
+    /// A line that shows but that something was answered; it has a call, if it is one.
+    pub(super) fn pass_line(&mut self, call: Option<(Time, u64)>) {
+        self.exchanges += 1;
+        if let Some((asked, exchange)) = call {
+            self.calls += 1;
+            self.unobserved += 1;
+            self.order.push((asked.ns(), exchange));
+        }
+    }
+
+    /// Adds the calls of a client, which were [passed](Past::pass_line) one by one.
+    pub(super) fn add_client(&mut self, key: GroupKey, calls: SessionPast) {
+        let session = self.sessions.entry(key).or_default();
+        session.calls += calls.calls;
+        session.started = session.started.into_iter().chain(calls.started).min();
+        session.ended = session.ended.max(calls.ended);
+        session.answered = session.answered.max(calls.answered);
+        let new = calls.peers.into_iter().filter(|p| !session.peers.contains(p)).collect::<Vec<_>>();
+        session.peers.extend(new.into_iter().take(PEERS.saturating_sub(session.peers.len())));
+    }
+
     /// A request was refused.
     pub(super) fn note_refusal(&mut self, visit: &Visit) {
         if self.refused_asks.len() < REFUSED_ASKS {
@@ -219,6 +241,20 @@ impl Past {
 }
 
 impl SessionPast {
+    /// Adds a call of which a line tells but that it was answered.
+    pub(super) fn add_line(&mut self, line: &Look<'_>) {
+        self.calls += 1;
+        self.started = Some(self.started.map_or(line.at.at, |t| t.min(line.at.at)));
+        let seen = line.answered.max(line.at.at);
+        self.ended = Some(self.ended.map_or(seen, |t| t.max(seen)));
+        if line.status.is_some_and(|s| s < 300) {
+            self.answered = Some(self.answered.map_or(line.at.at, |t| t.max(line.at.at)));
+        }
+        if self.peers.is_empty() {
+            self.peers.extend(line.peer);
+        }
+    }
+
     fn add(&mut self, visit: &Visit) {
         self.calls += visit.requests().count() as u64;
         self.started = Some(self.started.map_or(visit.at.at, |t| t.min(visit.at.at)));
@@ -253,5 +289,15 @@ fn asked_for(rpc: &Rpc) -> u64 {
 pub(super) fn without_bodies(mut visit: Visit) -> Visit {
     visit.rpc.iter_mut().for_each(|r| r.body = None);
     visit.replies.iter_mut().for_each(|r| r.body = None);
+    visit
+}
+
+/// The visit without the text of its replies, of which the hashes stay.
+pub(super) fn without_replies(mut visit: Visit) -> Visit {
+    for reply in &mut visit.replies {
+        reply.sha256();
+        reply.content();
+        reply.body = None;
+    }
     visit
 }

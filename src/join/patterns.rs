@@ -8,6 +8,7 @@
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::Place;
+use crate::model::record::When;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -129,19 +130,63 @@ struct Followed {
     left: u32,
 }
 
+/// What is looked at of a line.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub exchange: u64,
+    pub place: Place,
+    /// When the request began.
+    pub at: When,
+    pub answered: Time,
+    pub peer: Option<IpAddr>,
+    pub agent: Option<&'a Arc<str>>,
+    pub path: &'a str,
+    pub method: Option<&'a Arc<str>>,
+    pub target: Option<&'a Arc<str>>,
+    pub status: Option<u16>,
+    pub comment: Option<&'a Arc<str>>,
+    pub given: Option<&'a SessionId>,
+    /// It is known to be an `initialize`.
+    pub initializes: bool,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn of(v: &'a Visit) -> Look<'a> {
+        Look {
+            exchange: v.exchange,
+            place: v.place,
+            at: v.at,
+            answered: v.answered(),
+            peer: v.peer,
+            agent: v.user_agent.as_ref(),
+            path: v.path().unwrap_or_default(),
+            method: v.method.as_ref(),
+            target: v.target.as_ref(),
+            status: v.status,
+            comment: v.comment.as_ref(),
+            given: v.given.as_ref(),
+            initializes: v.carries("initialize"),
+        }
+    }
+
+    pub(super) fn is_post(&self) -> bool {
+        self.method.is_some_and(|m| &**m == "POST")
+    }
+}
+
 impl Seen {
-    fn of(v: &Visit) -> Seen {
+    fn of(v: &Look<'_>) -> Seen {
         Seen {
             exchange: v.exchange,
             place: v.place,
             asked: v.at.at,
-            answered: v.answered(),
+            answered: v.answered,
             error_ns: v.at.error_ns,
-            method: v.method.clone(),
-            target: v.target.clone(),
+            method: v.method.cloned(),
+            target: v.target.cloned(),
             status: v.status,
-            comment: v.comment.clone(),
-            given: v.given.clone(),
+            comment: v.comment.cloned(),
+            given: v.given.cloned(),
         }
     }
 
@@ -153,6 +198,11 @@ impl Seen {
 impl Patterns {
     /// Takes the next line.
     pub fn line(&mut self, visit: &Visit) {
+        self.look(&Look::of(visit));
+    }
+
+    /// Takes the next line; gives the number of its client.
+    pub(super) fn look(&mut self, visit: &Look<'_>) -> u32 {
         let seen = Seen::of(visit);
         self.expire(seen.answered);
         let n = self.client(visit);
@@ -171,16 +221,19 @@ impl Patterns {
         } else if let Some(c) = self.of(n).and_then(|c| c.candidate.as_mut()) {
             c.since.push(seen.clone());
         }
-        if visit.status == Some(404) && !visit.is_delete() {
+        let is_delete = visit.method.is_some_and(|m| &**m == "DELETE");
+        if visit.status == Some(404) && !is_delete {
             self.refuse(n, &seen);
         } else if let Some(r) = self.of(n).and_then(|c| c.refusal.as_mut())
             && r.lines.len() < SHOWN.0 + SHOWN.1
         {
             r.lines.push(seen.clone());
         }
-        if post && visit.status == Some(200) {
+        // A handshake explains only what was refused before it.
+        let is_wanted = !self.waiting.is_empty() || self.of(n).is_some_and(|c| c.refusal.is_some());
+        if post && visit.status == Some(200) && is_wanted {
             let candidate = Candidate { initialize: seen.clone(), since: vec![] };
-            if visit.given.is_some() || visit.carries("initialize") {
+            if visit.given.is_some() || visit.initializes {
                 self.shake_hands(n, candidate);
             } else if let Some(c) = self.of(n) {
                 c.candidate = Some(Box::new(candidate));
@@ -195,6 +248,12 @@ impl Patterns {
             }
             c.recent.push_back(seen);
         }
+        n
+    }
+
+    /// Address and user agent of a client.
+    pub(super) fn who(&self, n: u32) -> Option<(Option<IpAddr>, Option<Arc<str>>)> {
+        self.clients.get(n as usize).map(|c| (c.peer, c.agent.clone()))
     }
 
     /// All patterns, in order of the refusals.
@@ -209,12 +268,12 @@ impl Patterns {
         self.clients.get_mut(n as usize)
     }
 
-    fn client(&mut self, visit: &Visit) -> u32 {
-        let path = visit.path().unwrap_or_default().trim_end_matches('/');
+    fn client(&mut self, visit: &Look<'_>) -> u32 {
+        let path = visit.path.trim_end_matches('/');
         let mut hasher = rustc_hash::FxHasher::default();
-        (visit.peer, &visit.user_agent, path).hash(&mut hasher);
+        (visit.peer, visit.agent, path).hash(&mut hasher);
         let named = self.by_name.entry(hasher.finish()).or_default();
-        let is_it = |c: &Client| c.peer == visit.peer && c.agent == visit.user_agent && &*c.path == path;
+        let is_it = |c: &Client| c.peer == visit.peer && c.agent.as_ref() == visit.agent && &*c.path == path;
         if let Some(n) = named.iter().find(|n| self.clients.get(**n as usize).is_some_and(is_it)) {
             return *n;
         }
@@ -222,7 +281,7 @@ impl Patterns {
         named.push(n);
         self.clients.push(Client {
             peer: visit.peer,
-            agent: visit.user_agent.clone(),
+            agent: visit.agent.cloned(),
             path: Arc::from(path),
             recent: VecDeque::with_capacity(SHOWN.0),
             refusal: None,
@@ -368,7 +427,6 @@ mod tests {
     use super::*;
     use crate::model::exchange::Mark;
     use crate::model::place::Vantage;
-    use crate::model::record::When;
 
     /// Lines `(second, client, status)` as the windows in them: refused line, line of the handshake, loose.
     fn windows(lines: &[(i64, u8, u16)]) -> Vec<(u64, u64, bool)> {

@@ -9,8 +9,9 @@ use super::answers::{self, Answers, HopCallId, NEVER, Oddity, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
-use super::past::{Numbering, Past, SessionPast, without_bodies};
+use super::past::{Numbering, Past, SessionPast, without_bodies, without_replies};
 use super::patterns::Pattern;
+use super::quiet::is_clean_line;
 use crate::mcp::{RpcKind, Tracked, Visit};
 use crate::model::exchange::End;
 use crate::model::id::{RpcId, SessionId};
@@ -44,6 +45,8 @@ struct Carried {
 /// Joins a capture in parts, and keeps what the rules need at the end.
 #[derive(Default)]
 pub struct Parts {
+    /// Also keep the replies of what is kept for its neighbours' sake.
+    keep_replies: bool,
     past: Past,
     carried: Vec<Carried>,
     kept: Vec<Visit>,
@@ -61,6 +64,11 @@ enum Fate {
 }
 
 impl Parts {
+    /// Nothing joined yet. `keep_replies`: the output shows what was said.
+    pub fn new(keep_replies: bool) -> Parts {
+        Parts { keep_replies, ..Parts::default() }
+    }
+
     /// Takes exchanges that have ended; `open` are those that have begun and not ended.
     pub fn take(&mut self, ended: Vec<Visit>, open: Vec<Visit>) {
         let carried = std::mem::take(&mut self.carried);
@@ -89,19 +97,22 @@ impl Parts {
                 (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.exchanges += 1,
                 (Fate::Clean, Some(key)) => self.past.retire(key, visit),
                 (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
-                _ => self.kept.push(visit),
+                (Fate::Wanted, _) if self.keep_replies || odd.get(v) != Some(&false) => self.kept.push(visit),
+                // What was in flight with something odd may own its reply; its own was looked at.
+                _ => self.kept.push(without_replies(visit)),
             }
         }
         self.cap(KEPT_VISITS);
     }
 
-    /// Takes lines of a log that is read alone, in order of time.
-    pub fn take_lines(&mut self, lines: Vec<Visit>) {
+    /// Takes the first `done` lines of a log that is read alone, in order of time.
+    pub fn take_lines(&mut self, all: &mut Vec<Visit>, done: usize) {
+        let lines = all.get(..done).unwrap_or_default();
         for line in lines.iter().filter(|v| may_refuse(v)) {
             self.past.note_refusal(line);
         }
         let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
-        for line in lines {
+        for line in all.drain(..done.min(all.len())) {
             let key = GroupKey::of(&line);
             let mut fate = if is_clean_line(&line) { Fate::Clean } else { Fate::Wanted };
             if let GroupKey::Session(session) = &key {
@@ -121,6 +132,17 @@ impl Parts {
             }
         }
         self.cap(KEPT_LINES);
+    }
+
+    /// Takes a line that is not clean, of a log that names no sessions.
+    pub(super) fn keep_line(&mut self, line: Visit) {
+        self.kept.push(line);
+        self.cap(KEPT_LINES);
+    }
+
+    /// What is left of lines that were passed.
+    pub(super) fn past(&mut self) -> &mut Past {
+        &mut self.past
     }
 
     /// Windows that the lines of the log showed by their order.
@@ -243,16 +265,6 @@ fn together(chains: &Chains, fates: &mut [Fate], go_on: &mut [bool], over: usize
 fn may_be_call(visit: &Visit) -> bool {
     let unnamed = || !visit.place.is_frame && visit.rpc.iter().any(|r| r.method.is_none());
     visit.carries("tools/call") || unnamed()
-}
-
-/// Does the line say nothing but that a request was answered?
-fn is_clean_line(v: &Visit) -> bool {
-    let ok = matches!(v.status, Some(200 | 202 | 204)) || v.is_get() && v.status == Some(405);
-    let hung = v.is_post() && v.status == Some(200) && v.bytes == Some(0);
-    // As HAProxy, Envoy, nginx and Apache write that nothing was wrong.
-    let whole = v.termination.as_deref().is_none_or(|t| matches!(t, "--" | "----" | "-" | "+" | "OK"));
-    let says_more = v.comment.is_some() || !v.replies.is_empty() || v.rpc.iter().any(|r| r.id.is_some());
-    ok && !hung && whole && !says_more && !v.is_delete()
 }
 
 /// A call without a body, and when it ended.

@@ -5,13 +5,14 @@ use crate::mcp::content::{ArgumentValues, fingerprint};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
 use crate::mcp::scan;
 use crate::mcp::tracker::client_rpc;
-use crate::mcp::visit::{MessageHash, Reply, Rpc, RpcKind, Tool, Visit};
+use crate::mcp::visit::{MessageHash, Reply, ReplyParts, Rpc, RpcKind, Tool, Visit};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::RpcId;
 use crate::model::place::{Place, Vantage};
 use crate::model::record::{AccessRecord, ClientCall, ClientOutcome, LoggedMessage, When};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Borrow;
 use std::sync::{Arc, OnceLock};
 
 /// Numbers visits of logs above every exchange of the wire.
@@ -19,7 +20,7 @@ const LOG_EXCHANGES: u64 = 1 << 48;
 
 /// A visit about which nothing is known yet.
 fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
-    let exchange = LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number;
+    let exchange = exchange_of(place);
     // A log shows no bodies: nothing may be concluded from a reply that it does not show.
     Visit { request_gap: true, response_gap: true, ..Visit::new(exchange, place, vantage, at) }
 }
@@ -44,15 +45,16 @@ fn unknown_request(method: Option<&str>) -> Rpc {
 /// The lines of access logs that speak of MCP, as visits. `paths` are endpoint paths known from
 /// elsewhere.
 pub fn access(records: &[AccessRecord], paths: &FxHashSet<String>) -> Vec<Visit> {
-    let mut out = of_records(records, &mut paths.clone());
+    let mut out = vec![];
+    of_records(records, &mut paths.clone(), &mut out);
     handshakes(&mut out);
     out
 }
 
-/// As [`access`], for lines of which more will come, and without what neighbours say of each other. Endpoint
-/// paths that the lines name are added to `paths`.
-pub fn of_records(records: &[AccessRecord], paths: &mut FxHashSet<String>) -> Vec<Visit> {
-    for r in records {
+/// As [`access`], into `out`, for lines of which more will come, and without what neighbours say of each other.
+/// Endpoint paths that the lines name are added to `paths`.
+pub fn of_records<R: Borrow<AccessRecord>>(records: &[R], paths: &mut FxHashSet<String>, out: &mut Vec<Visit>) {
+    for r in records.iter().map(R::borrow) {
         if let Some(path) =
             path_of(r).filter(|_| r.session.is_some() || r.session_given.is_some() || r.rpc_method.is_some())
             && !paths.contains(path)
@@ -60,19 +62,32 @@ pub fn of_records(records: &[AccessRecord], paths: &mut FxHashSet<String>) -> Ve
             paths.insert(path.to_owned());
         }
     }
-    let named = !paths.is_empty();
-    let is_endpoint = |p: &str| if named { paths.contains(p) } else { looks_like_endpoint(p) };
-    let mut out = vec![];
-    for r in records {
-        let Some(place) = r.place else { continue };
-        if !path_of(r).is_some_and(is_endpoint) {
-            continue;
-        }
+    out.reserve(records.len());
+    for r in records.iter().map(R::borrow) {
+        let Some(place) = r.place.filter(|_| is_of_endpoint(r, paths)) else { continue };
         for _ in 0..r.repeat.clamp(1, 1000) {
-            out.extend(visit(r, place));
+            out.push(visit(r, place));
         }
     }
-    out
+}
+
+/// Does the line speak of an endpoint? Where no paths are known, of one with a usual name.
+pub fn is_of_endpoint(r: &AccessRecord, paths: &FxHashSet<String>) -> bool {
+    let is_endpoint = |p: &str| if paths.is_empty() { looks_like_endpoint(p) } else { paths.contains(p) };
+    path_of(r).is_some_and(is_endpoint)
+}
+
+/// Number of the visit that a line becomes.
+pub fn exchange_of(place: Place) -> u64 {
+    LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number
+}
+
+/// When the request of a line began, and when it was over. Without any time the order in the file is all there is:
+/// kept, but never compared.
+pub fn times(r: &AccessRecord) -> (When, Option<When>) {
+    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
+    let after = |s: When| When { at: s.at.plus_ns(r.duration_ns.unwrap_or(0)), error_ns: s.error_ns };
+    (r.start.or(r.end).unwrap_or(none), r.end.or(r.start.map(after)))
 }
 
 fn path_of(r: &AccessRecord) -> Option<&str> {
@@ -85,11 +100,9 @@ fn looks_like_endpoint(path: &str) -> bool {
     ["/mcp", "/sse", "/messages", "/message"].iter().any(|e| path.ends_with(e)) || path.contains("/mcp/")
 }
 
-fn visit(r: &AccessRecord, place: Place) -> Option<Visit> {
-    // Without any time the order in the file is all there is: kept, but never compared.
-    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
-    let start = r.start.or(r.end).unwrap_or(none);
-    let end = r.end.or(r.start.map(|s| When { at: s.at.plus_ns(r.duration_ns.unwrap_or(0)), error_ns: s.error_ns }));
+/// A line as a visit.
+pub fn visit(r: &AccessRecord, place: Place) -> Visit {
+    let (start, end) = times(r);
     let mut v = blank(place, r.vantage.unwrap_or(Vantage::Proxy), start);
     v.method.clone_from(&r.method);
     v.target.clone_from(&r.target);
@@ -117,7 +130,7 @@ fn visit(r: &AccessRecord, place: Place) -> Option<Visit> {
         rpc.tool = r.rpc_tool.clone().filter(|_| r.rpc_method.as_deref() == Some("tools/call"));
         v.rpc.push(rpc);
     }
-    Some(v)
+    v
 }
 
 fn messages(v: &mut Visit, body: &[u8]) {
@@ -139,24 +152,17 @@ fn answers(v: &mut Visit, body: &[u8], place: Place) {
 }
 
 fn reply(m: &jsonrpc::Message<'_>, mark: Mark, hash: MessageHash) -> Reply {
-    let mut tool_error = false;
-    if let Some(result) = m.result {
-        scan::members(result, |k, v| {
-            if k == b"isError" {
-                tool_error = v == b"true";
-            }
-        });
-    }
     Reply {
         first: mark,
         last: mark,
         id: m.id.clone(),
         error: (m.kind == Kind::Error).then_some(0),
         error_text: None,
-        tool_error,
+        tool_error: m.inside.is_error,
         interim: false,
         hash,
-        content: 0,
+        parts: ReplyParts::of(m),
+        content: OnceLock::new(),
         shape: OnceLock::new(),
         event_id: None,
         is_event: false,

@@ -108,7 +108,10 @@ fn of_value(value: &[u8]) -> u64 {
             let mut sum = 1u64;
             scan::members(value, |k, v| {
                 let mut m = FxHasher::default();
-                unquoted(k).hash(&mut m);
+                match memchr::memchr(b'\\', k) {
+                    None => String::from_utf8_lossy(k).hash(&mut m),
+                    Some(_) => unquoted(k).hash(&mut m),
+                }
                 of_value(v).hash(&mut m);
                 sum = sum.wrapping_add(mix(m.finish()));
             });

@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 messages as MCP carries them: one a body or event, or a batch of them
 //! (allowed in revision 2025-03-26 only).
 
-use super::scan;
+use super::scan::{self, Cursor};
 use crate::model::id::RpcId;
 use crate::model::limits::BATCH;
 use std::sync::Arc;
@@ -36,6 +36,20 @@ pub struct Message<'a> {
     pub result: Option<&'a [u8]>,
     /// Exact bytes of `error`.
     pub error: Option<&'a [u8]>,
+    /// What a `result` that is an object says of itself.
+    pub inside: Inside<'a>,
+}
+
+/// Members of a `result` that say what it is, found on the way to its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inside<'a> {
+    /// `isError` is true (server/tools "Error Handling").
+    pub is_error: bool,
+    /// A task (2025-11-25) or a request for more input (2026-07-28): a complete reply that does not yet
+    /// hold what the tool returns.
+    pub interim: bool,
+    /// Exact bytes of `structuredContent`.
+    pub structured: Option<&'a [u8]>,
 }
 
 /// What a payload is.
@@ -90,20 +104,45 @@ struct Fields<'a> {
     params: Option<&'a [u8]>,
     result: Option<&'a [u8]>,
     error: Option<&'a [u8]>,
+    inside: Inside<'a>,
 }
 
 fn fields(data: &[u8]) -> Option<Fields<'_>> {
     let mut f = Fields::default();
-    let whole = scan::members(data, |key, value| match key {
-        b"jsonrpc" => f.is_rpc = true,
-        b"id" => f.id = Some(value),
-        b"method" => f.method = Some(value),
-        b"params" => f.params = Some(value),
-        b"result" => f.result = Some(value),
-        b"error" => f.error = Some(value),
-        _ => {}
-    });
-    whole.then_some(f)
+    let mut c = Cursor::new(data);
+    // Results are most of what is captured: their members are looked at on the way to their end.
+    scan::walk_object(&mut c, &mut |c, key| {
+        if key == b"result" && c.peek() == Some(b'{') {
+            f.inside = Inside::default();
+            f.result = Some(c.passed(|c| scan::walk_object(c, &mut |c, key| f.inside.member(key, c.value()?)))?);
+            return Some(());
+        }
+        let value = c.value()?;
+        match key {
+            b"jsonrpc" => f.is_rpc = true,
+            b"id" => f.id = Some(value),
+            b"method" => f.method = Some(value),
+            b"params" => f.params = Some(value),
+            b"result" => (f.result, f.inside) = (Some(value), Inside::default()),
+            b"error" => f.error = Some(value),
+            _ => {}
+        }
+        Some(())
+    })?;
+    c.at_end().then_some(f)
+}
+
+impl<'a> Inside<'a> {
+    fn member(&mut self, key: &[u8], value: &'a [u8]) -> Option<()> {
+        match key {
+            b"isError" => self.is_error = value == b"true",
+            b"task" => self.interim = true,
+            b"resultType" => self.interim |= value == b"\"input_required\"",
+            b"structuredContent" => self.structured = Some(value),
+            _ => {}
+        }
+        Some(())
+    }
 }
 
 fn message<'a>(raw: &'a [u8], f: Fields<'a>) -> Option<Message<'a>> {
@@ -128,6 +167,7 @@ fn message<'a>(raw: &'a [u8], f: Fields<'a>) -> Option<Message<'a>> {
         params: f.params,
         result: f.result,
         error: f.error,
+        inside: f.inside,
     })
 }
 

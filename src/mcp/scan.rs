@@ -74,6 +74,13 @@ impl<'a> Cursor<'a> {
         Some(inner)
     }
 
+    /// The exact bytes that `pass` passes, without the white space behind them.
+    pub fn passed(&mut self, pass: impl FnOnce(&mut Self) -> Option<()>) -> Option<&'a [u8]> {
+        let start = self.at;
+        pass(self)?;
+        Some(self.text.get(start..self.at)?.trim_ascii_end())
+    }
+
     fn skip_word(&mut self) {
         while let Some(b'+' | b'-' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z') = self.peek() {
             self.at += 1;
@@ -102,10 +109,18 @@ impl<'a> Cursor<'a> {
 /// of the object that `text` holds. False if it is no (whole) object.
 pub fn members<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], &'a [u8])) -> bool {
     let mut c = Cursor::new(text);
-    walk_object(&mut c, &mut each).is_some() && c.at_end()
+    let walked = walk_object(&mut c, &mut |c, key| {
+        each(key, c.value()?);
+        Some(())
+    });
+    walked.is_some() && c.at_end()
 }
 
-fn walk_object<'a>(c: &mut Cursor<'a>, each: &mut impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
+/// Passes an object; `each` gets the raw key of every member and passes its value.
+pub fn walk_object<'a>(
+    c: &mut Cursor<'a>,
+    each: &mut impl FnMut(&mut Cursor<'a>, &'a [u8]) -> Option<()>,
+) -> Option<()> {
     c.eat(b'{').then_some(())?;
     if c.eat(b'}') {
         return Some(());
@@ -113,7 +128,7 @@ fn walk_object<'a>(c: &mut Cursor<'a>, each: &mut impl FnMut(&'a [u8], &'a [u8])
     loop {
         let key = c.string()?;
         c.eat(b':').then_some(())?;
-        each(key, c.value()?);
+        each(c, key)?;
         if c.eat(b'}') {
             return Some(());
         }
@@ -125,16 +140,21 @@ fn walk_object<'a>(c: &mut Cursor<'a>, each: &mut impl FnMut(&'a [u8], &'a [u8])
 /// it is no (whole) array.
 pub fn elements<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) -> bool {
     let mut c = Cursor::new(text);
-    walk_array(&mut c, &mut each).is_some() && c.at_end()
+    let walked = walk_array(&mut c, &mut |c| {
+        each(c.value()?);
+        Some(())
+    });
+    walked.is_some() && c.at_end()
 }
 
-fn walk_array<'a>(c: &mut Cursor<'a>, each: &mut impl FnMut(&'a [u8])) -> Option<()> {
+/// Passes an array; `each` passes every element.
+pub fn walk_array<'a>(c: &mut Cursor<'a>, each: &mut impl FnMut(&mut Cursor<'a>) -> Option<()>) -> Option<()> {
     c.eat(b'[').then_some(())?;
     if c.eat(b']') {
         return Some(());
     }
     loop {
-        each(c.value()?);
+        each(c)?;
         if c.eat(b']') {
             return Some(());
         }

@@ -70,8 +70,8 @@ fn walk(c: &mut Cursor<'_>, path: u64, depth: usize, out: &mut Vec<u64>) -> Opti
         out.push(here);
     }
     match kind {
-        1 => members(c, |c, key| walk(c, step(here, key), depth + 1, out)),
-        2 => elements(c, |c| walk(c, here, depth + 1, out)),
+        1 => scan::walk_object(c, &mut |c, key| walk(c, step(here, key), depth + 1, out)),
+        2 => scan::walk_array(c, &mut |c| walk(c, here, depth + 1, out)),
         3 => {
             let value = c.value()?;
             if matches!(value.get(1), Some(b'{' | b'[')) {
@@ -97,36 +97,6 @@ fn inside(value: &[u8], here: u64, depth: usize, out: &mut Vec<u64>) {
 fn word(value: &[u8]) -> Option<()> {
     let known = matches!(value, b"true" | b"false" | b"null");
     (known || std::str::from_utf8(value).ok()?.parse::<f64>().is_ok()).then_some(())
-}
-
-fn members(c: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>, &[u8]) -> Option<()>) -> Option<()> {
-    c.eat(b'{').then_some(())?;
-    if c.eat(b'}') {
-        return Some(());
-    }
-    loop {
-        let key = c.string()?;
-        c.eat(b':').then_some(())?;
-        each(c, key)?;
-        if c.eat(b'}') {
-            return Some(());
-        }
-        c.eat(b',').then_some(())?;
-    }
-}
-
-fn elements(c: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>) -> Option<()>) -> Option<()> {
-    c.eat(b'[').then_some(())?;
-    if c.eat(b']') {
-        return Some(());
-    }
-    loop {
-        each(c)?;
-        if c.eat(b']') {
-            return Some(());
-        }
-        c.eat(b',').then_some(())?;
-    }
 }
 
 fn step(path: u64, name: &[u8]) -> u64 {

@@ -27,22 +27,29 @@ struct Masks {
 /// The length of the object or array that `text` begins with. None if it does not end in `text`, if its
 /// brackets of one kind do not balance, or if it is nested deeper than [`JSON_DEPTH`].
 pub fn container(text: &[u8]) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if wide::is_there() {
+        return wide::container(text);
+    }
+    walk(text, masks, prefix_xor)
+}
+
+/// As [`container`], with what finds the bytes of a block and what tells strings.
+#[inline(always)]
+fn walk(text: &[u8], masks: impl Fn(&[u8; BLOCK]) -> Masks, prefix_xor: impl Fn(u64) -> u64) -> Option<usize> {
     let mut state = State::default();
-    let mut blocks = text.chunks_exact(BLOCK);
-    let mut at = 0;
-    for block in &mut blocks {
-        let masks = masks(block.first_chunk::<BLOCK>()?);
-        match state.block(masks) {
-            Step::On => at += BLOCK,
-            Step::End(i) => return state.balanced().then_some(at + i + 1),
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    for (n, block) in blocks.iter().enumerate() {
+        match state.block(masks(block), &prefix_xor) {
+            Step::On => {}
+            Step::End(i) => return state.balanced().then_some(n * BLOCK + i + 1),
             Step::Bad => return None,
         }
     }
     let mut last = [b' '; BLOCK];
-    let rest = blocks.remainder();
     last.get_mut(..rest.len())?.copy_from_slice(rest);
-    match state.block(masks(&last)) {
-        Step::End(i) => state.balanced().then_some(at + i + 1),
+    match state.block(masks(&last), &prefix_xor) {
+        Step::End(i) => state.balanced().then_some(blocks.len() * BLOCK + i + 1),
         Step::On | Step::Bad => None,
     }
 }
@@ -64,7 +71,8 @@ struct State {
 }
 
 impl State {
-    fn block(&mut self, m: Masks) -> Step {
+    #[inline(always)]
+    fn block(&mut self, m: Masks, prefix_xor: impl Fn(u64) -> u64) -> Step {
         let escaped = self.escapes(m.backslash);
         let inside = prefix_xor(m.quote & !escaped) ^ self.in_string;
         self.in_string = 0u64.wrapping_sub(inside >> 63);
@@ -104,6 +112,7 @@ impl State {
     }
 
     /// Which bytes stand behind an odd number of backslashes.
+    #[inline(always)]
     fn escapes(&mut self, mut backslash: u64) -> u64 {
         if backslash == 0 {
             return std::mem::take(&mut self.escaped);
@@ -136,36 +145,81 @@ fn prefix_xor(mut bits: u64) -> u64 {
     bits
 }
 
+/// With AVX2, chosen at run time.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-fn masks(block: &[u8; BLOCK]) -> Masks {
-    // SAFETY: `masks_sse2` asks for SSE2 and nothing else of its caller, and SSE2 is part of x86_64.
-    unsafe { masks_sse2(block) }
-}
+mod wide {
+    use super::{BLOCK, Masks, walk};
+    use std::arch::x86_64::{
+        __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm256_cmpeq_epi8,
+        _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    };
 
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "sse2")]
-fn masks_sse2(block: &[u8; BLOCK]) -> Masks {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8};
-    let mut m = Masks { quote: 0, backslash: 0, open: 0, close: 0, square: 0 };
-    for (i, part) in block.chunks_exact(16).enumerate() {
-        let half = |at: usize| part.get(at..).and_then(|p| p.first_chunk::<8>()).map_or(0, |b| i64::from_le_bytes(*b));
-        let bytes = _mm_set_epi64x(half(8), half(0));
-        // `[` and `{`, `]` and `}` differ in one bit.
-        let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-        let mask = |found| u64::from(_mm_movemask_epi8(found) as u32) << (16 * i);
-        m.quote |= mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8)));
-        m.backslash |= mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8)));
-        m.open |= mask(_mm_cmpeq_epi8(folded, _mm_set1_epi8(b'{' as i8)));
-        m.close |= mask(_mm_cmpeq_epi8(folded, _mm_set1_epi8(b'}' as i8)));
-        m.square |= mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'[' as i8)));
-        m.square |= mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(b']' as i8)));
+    /// Has the processor what [`container`] is made of?
+    #[inline]
+    pub(super) fn is_there() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("pclmulqdq")
     }
-    m
+
+    /// See [`super::container`]; to be asked only if [`is_there`].
+    pub(super) fn container(text: &[u8]) -> Option<usize> {
+        debug_assert!(is_there());
+        // SAFETY: a processor with these features is all it asks for, and the only caller has asked `is_there`.
+        unsafe { featured(text) }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,popcnt,pclmulqdq")]
+    fn featured(text: &[u8]) -> Option<usize> {
+        walk(text, |block| masks(block), |bits| prefix_xor(bits))
+    }
+
+    /// A product without carries by all ones is the running exclusive or.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq")]
+    fn prefix_xor(bits: u64) -> u64 {
+        let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
+        _mm_cvtsi128_si64(product) as u64
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn masks(block: &[u8; BLOCK]) -> Masks {
+        let (low, high) = halves(block);
+        // `[` and `{`, `]` and `}` differ in one bit.
+        let bit = _mm256_set1_epi8(0x20);
+        let (low_folded, high_folded) = (_mm256_or_si256(low, bit), _mm256_or_si256(high, bit));
+        let square = mask(low, high, b'[') | mask(low, high, b']');
+        Masks {
+            quote: mask(low, high, b'"'),
+            backslash: mask(low, high, b'\\'),
+            open: mask(low_folded, high_folded, b'{'),
+            close: mask(low_folded, high_folded, b'}'),
+            square,
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn halves(block: &[u8; BLOCK]) -> (__m256i, __m256i) {
+        let at = block.as_ptr().cast::<__m256i>();
+        // SAFETY: the block has 64 bytes, which are two loads of 32 that need no alignment.
+        unsafe { (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn mask(low: __m256i, high: __m256i, byte: u8) -> u64 {
+        let byte = _mm256_set1_epi8(byte as i8);
+        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, byte)) as u32;
+        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, byte)) as u32;
+        u64::from(low) | u64::from(high) << 32
+    }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// Without special instructions, for every processor.
 fn masks(block: &[u8; BLOCK]) -> Masks {
     let is = |f: fn(u8) -> bool| block.iter().rev().fold(0u64, |m, b| m << 1 | u64::from(f(*b)));
     Masks {
@@ -223,6 +277,7 @@ mod tests {
         fn ends_where_one_byte_at_a_time_ends(inner in r#"[\[\]{}"\\a ]{0,300}"#, pad in 0usize..130) {
             let text = format!("[{}{inner}", " ".repeat(pad));
             prop_assert_eq!(container(text.as_bytes()), slow(text.as_bytes()));
+            prop_assert_eq!(walk(text.as_bytes(), masks, prefix_xor), slow(text.as_bytes()));
         }
 
         #[test]

@@ -3,7 +3,7 @@
 use super::content::{ArgumentValues, fingerprint};
 use super::jsonrpc::{self, Kind, Payload};
 use super::scan;
-use super::visit::{Heads, MessageHash, Reply, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
+use super::visit::{Heads, MessageHash, Reply, ReplyParts, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
 use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
 use crate::model::id::SessionId;
 use crate::model::limits::BATCH;
@@ -334,10 +334,16 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
 
 /// A client's message as the rules see it.
 pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
-    let params = m.params.unwrap_or(b"");
     let is_tool_call = m.method.as_deref() == Some("tools/call");
-    let arguments = if is_tool_call { scan::member(params, "arguments") } else { m.params };
-    let meta = scan::member(params, "_meta");
+    let (mut arguments, mut name, mut meta, mut request) = (None, None, None, None);
+    scan::members(m.params.unwrap_or(b""), |key, value| match key {
+        b"arguments" => arguments = Some(value),
+        b"name" => name = Some(value),
+        b"_meta" => meta = Some(value),
+        b"requestId" => request = Some(value),
+        _ => {}
+    });
+    let arguments = if is_tool_call { arguments } else { m.params };
     let kind = match m.kind {
         Kind::Request => RpcKind::Request,
         Kind::Notification => RpcKind::Notification,
@@ -346,11 +352,7 @@ pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
     Rpc {
         kind,
         id: m.id.clone(),
-        tool: if is_tool_call {
-            scan::member(params, "name").and_then(scan::text).map(|t| Arc::from(&*t))
-        } else {
-            None
-        },
+        tool: name.filter(|_| is_tool_call).and_then(scan::text).map(|t| Arc::from(&*t)),
         hash: MessageHash::default(),
         arguments: arguments.map_or(0, fingerprint),
         values: if is_tool_call {
@@ -358,9 +360,7 @@ pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
         } else {
             ArgumentValues::default()
         },
-        cancels: (m.method.as_deref() == Some("notifications/cancelled"))
-            .then(|| scan::member(params, "requestId").map(jsonrpc::id))
-            .flatten(),
+        cancels: (m.method.as_deref() == Some("notifications/cancelled")).then(|| request.map(jsonrpc::id)).flatten(),
         tool_use_id: meta.and_then(|v| text_member(v, "claudecode/toolUseId")),
         revision: meta.and_then(|v| text_member(v, "io.modelcontextprotocol/protocolVersion")),
         body: Some(Arc::from(m.raw)),
@@ -375,27 +375,17 @@ fn text_member(object: &[u8], key: &str) -> Option<Arc<str>> {
 fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>) -> Reply {
     let code =
         one.error.and_then(|e| scan::member(e, "code")).and_then(|c| std::str::from_utf8(c).ok()?.parse::<i64>().ok());
-    let (mut tool_error, mut interim) = (false, false);
-    if let Some(result) = one.result {
-        scan::members(result, |k, v| match k {
-            b"isError" => tool_error = v == b"true",
-            // A task (2025-11-25) or a request for more input (2026-07-28) is a complete reply
-            // that does not yet hold what the tool returns.
-            b"task" => interim = true,
-            b"resultType" => interim |= v == b"\"input_required\"",
-            _ => {}
-        });
-    }
     Reply {
         first: m.first,
         last: m.last,
         id: one.id.clone(),
         error: if one.kind == Kind::Error { Some(code.unwrap_or(0)) } else { None },
         error_text: one.error.and_then(|e| scan::member(e, "message")).and_then(scan::text).map(|t| quote(&t)),
-        tool_error,
-        interim,
+        tool_error: one.inside.is_error,
+        interim: one.inside.interim,
         hash: MessageHash::default(),
-        content: content_hash(one),
+        parts: ReplyParts::of(one),
+        content: OnceLock::new(),
         shape: OnceLock::new(),
         event_id: m.event_id.map(Arc::from),
         is_event: m.is_event,
@@ -403,13 +393,6 @@ fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>
         after_close: exchange.client_closed.is_some_and(|c| c.at <= m.last.at),
         body: Some(Arc::from(one.raw)),
     }
-}
-
-fn content_hash(one: &jsonrpc::Message<'_>) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut h = rustc_hash::FxHasher::default();
-    one.result.or(one.error).hash(&mut h);
-    h.finish()
 }
 
 fn take_handshake(visit: &mut Visit, m: &jsonrpc::Message<'_>) {

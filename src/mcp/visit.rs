@@ -1,6 +1,7 @@
 //! One HTTP exchange at one vantage point, with the JSON-RPC it carried.
 
 use super::content::ArgumentValues;
+use super::jsonrpc::Message;
 use super::shape::ShapeId;
 use crate::model::exchange::{BodyKind, End, ExchangeId, Mark, Peer};
 use crate::model::id::{RpcId, SessionId};
@@ -8,6 +9,7 @@ use crate::model::place::{InputId, Place, Vantage};
 use crate::model::record::When;
 use crate::model::time::Time;
 use sha2::Digest;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -92,8 +94,10 @@ pub struct Reply {
     pub interim: bool,
     /// Hash of its exact bytes, see [`Reply::sha256`].
     pub hash: MessageHash,
-    /// Hash of the bytes of `result` or `error` alone, which survives a changed id.
-    pub content: u64,
+    /// Where its parts lie.
+    pub parts: ReplyParts,
+    /// See [`Reply::content`].
+    pub content: OnceLock<u64>,
     /// Shape of a result, once it was asked for.
     pub shape: OnceLock<Option<ShapeId>>,
     /// The SSE event id it came with, where there was one.
@@ -106,6 +110,30 @@ pub struct Reply {
     pub after_close: bool,
     /// Exact bytes, kept while a rule or the output may want them.
     pub body: Option<Arc<[u8]>>,
+}
+
+/// Where in the bytes of a reply its parts lie: finding them again would mean to pass over the whole of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplyParts {
+    result: Span,
+    error: Span,
+    structured: Span,
+}
+
+/// From and to, bytes; empty where there is none.
+type Span = (u32, u32);
+
+impl ReplyParts {
+    /// Those of a message that was just read.
+    pub fn of(m: &Message<'_>) -> ReplyParts {
+        let start = m.raw.as_ptr() as usize;
+        let span = |part: Option<&[u8]>| {
+            let from = |p: &[u8]| u32::try_from((p.as_ptr() as usize).wrapping_sub(start)).ok();
+            let to = |p: &[u8], from: u32| Some((from, from.checked_add(u32::try_from(p.len()).ok()?)?));
+            part.and_then(|p| to(p, from(p)?)).unwrap_or_default()
+        };
+        ReplyParts { result: span(m.result), error: span(m.error), structured: span(m.inside.structured) }
+    }
 }
 
 /// A request that the server sent on a stream.
@@ -259,6 +287,25 @@ impl Rpc {
 }
 
 impl Reply {
+    fn part(&self, (from, to): Span) -> Option<&[u8]> {
+        self.body.as_ref()?.get(from as usize..to as usize).filter(|p| !p.is_empty())
+    }
+    /// Exact bytes of its `result`.
+    pub fn result(&self) -> Option<&[u8]> {
+        self.part(self.parts.result)
+    }
+    /// Exact bytes of the `structuredContent` of its result.
+    pub fn structured(&self) -> Option<&[u8]> {
+        self.part(self.parts.structured)
+    }
+    /// Hash of the bytes of `result` or `error` alone, which survives a changed id.
+    pub fn content(&self) -> u64 {
+        *self.content.get_or_init(|| {
+            let mut h = rustc_hash::FxHasher::default();
+            self.result().or(self.part(self.parts.error)).hash(&mut h);
+            h.finish()
+        })
+    }
     /// SHA-256 of its exact bytes.
     pub fn sha256(&self) -> Sha256 {
         self.hash.of(self.body.as_deref())
@@ -382,13 +429,17 @@ impl Visit {
     }
     /// The path of the request target, without query.
     pub fn path(&self) -> Option<&str> {
-        let target = self.target.as_deref()?;
-        let absolute = if target.starts_with('/') { None } else { target.find("://") };
-        let target = match absolute {
-            Some(i) => target.get(i + 3..).and_then(|rest| rest.find('/').and_then(|j| rest.get(j..))).unwrap_or("/"),
-            None => target,
-        };
-        let end = memchr::memchr2(b'?', b'#', target.as_bytes()).unwrap_or(target.len());
-        target.get(..end)
+        self.target.as_deref().and_then(path_of)
     }
+}
+
+/// The path of a request target, which may be an absolute one (RFC 9112 §3.2), without query.
+pub fn path_of(target: &str) -> Option<&str> {
+    let absolute = if target.starts_with('/') { None } else { target.find("://") };
+    let target = match absolute {
+        Some(i) => target.get(i + 3..).and_then(|rest| rest.find('/').and_then(|j| rest.get(j..))).unwrap_or("/"),
+        None => target,
+    };
+    let end = memchr::memchr2(b'?', b'#', target.as_bytes()).unwrap_or(target.len());
+    target.get(..end)
 }

@@ -35,9 +35,9 @@ pub const PIPELINED: usize = 4096;
 /// Elements of one JSON-RPC batch.
 pub const BATCH: usize = 65_536;
 /// Exchanges of a capture that are joined at a time.
-pub const PART_VISITS: usize = 4096;
+pub const PART_VISITS: usize = 2048;
 /// Bytes of messages that are joined at a time.
-pub const PART_BYTES: usize = 8 << 20;
+pub const PART_BYTES: usize = 4 << 20;
 /// Exchanges of a capture kept to the end because a rule may need them.
 pub const KEPT_VISITS: usize = 1 << 18;
 /// The same for the lines of a log that is read alone.

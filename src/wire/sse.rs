@@ -4,6 +4,9 @@ use crate::model::exchange::Mark;
 use crate::model::limits;
 use memchr::{memchr, memchr2};
 
+/// Room made at once for bytes that are announced, at most: what is announced need not come.
+pub(super) const RESERVED_BYTES: u64 = 32 << 10;
+
 /// One event as dispatched. Events without a `data` field are not dispatched (§9.2.6); one whose data is
 /// empty is, as the priming event of MCP 2025-11-25, which makes a stream resumable.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ pub struct SseEvent<'a> {
 pub struct SseParser {
     line: Line,
     data: Vec<u8>,
+    /// Where in `data` the value begins: a long line is taken over with its name.
+    from: usize,
     has_data: bool,
     first: Option<Mark>,
     last: Option<Mark>,
@@ -105,8 +110,8 @@ impl SseParser {
                 self.whole_line(line, mark, &mut lying, emit);
             } else {
                 self.line.push(line, mark);
-                let assembled = std::mem::take(&mut self.line);
-                self.assembled_line(&assembled, mark, &mut lying, emit);
+                let mut assembled = std::mem::take(&mut self.line);
+                self.assembled_line(&mut assembled, mark, &mut lying, emit);
                 self.line = assembled;
                 self.line.clear();
             }
@@ -120,9 +125,12 @@ impl SseParser {
         self.lose(Lost::InLine);
     }
 
-    /// A piece begins here that a server writes at once (a chunk). If bytes were missing before,
+    /// A piece of this size begins here that a server writes at once (a chunk). If bytes were missing before,
     /// and it begins as an event does, it is taken for one.
-    pub fn boundary(&mut self, bytes: &[u8]) {
+    pub fn boundary(&mut self, bytes: &[u8], size: u64) {
+        if self.line.bytes.is_empty() && (bytes.len() as u64) < size {
+            self.line.bytes.reserve(size.min(RESERVED_BYTES) as usize);
+        }
         let fields: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b":"];
         if self.lost != Lost::No && fields.iter().any(|field| bytes.starts_with(field)) {
             self.lose(Lost::No);
@@ -177,7 +185,13 @@ impl SseParser {
         }
     }
 
-    fn assembled_line(&mut self, line: &Line, mark: Mark, lying: &mut Lying<'_>, emit: &mut dyn FnMut(SseEvent<'_>)) {
+    fn assembled_line(
+        &mut self,
+        line: &mut Line,
+        mark: Mark,
+        lying: &mut Lying<'_>,
+        emit: &mut dyn FnMut(SseEvent<'_>),
+    ) {
         let bytes = self.without_bom(&line.bytes);
         if bytes.is_empty() {
             self.dispatch(lying.take(), emit);
@@ -188,7 +202,14 @@ impl SseParser {
                 self.keep(lying);
                 let start = line.bytes.len() - value.len();
                 let first = line.mark(start.min(line.bytes.len().saturating_sub(1)), mark);
-                self.add_data(value, first, line.mark(line.bytes.len().saturating_sub(1), mark));
+                let last = line.mark(line.bytes.len().saturating_sub(1), mark);
+                if self.has_data {
+                    self.add_data(value, first, last);
+                } else {
+                    self.has_data = true;
+                    (self.first, self.last, self.from) = (Some(first), Some(last), start);
+                    std::mem::swap(&mut self.data, &mut line.bytes);
+                }
             }
             (name, value) => self.set(name, value),
         }
@@ -234,7 +255,7 @@ impl SseParser {
     fn dispatch(&mut self, lying: Lying<'_>, emit: &mut dyn FnMut(SseEvent<'_>)) {
         let (data, marks) = match lying {
             Some((value, mark)) => (value, Some((mark, mark))),
-            None => (&*self.data, self.first.zip(self.last)),
+            None => (self.data.get(self.from..).unwrap_or_default(), self.first.zip(self.last)),
         };
         if let Some((first, last)) = marks {
             let event = Some(&*self.event).filter(|event| !event.is_empty());
@@ -246,6 +267,7 @@ impl SseParser {
 
     fn reset(&mut self) {
         self.data.clear();
+        self.from = 0;
         self.has_data = false;
         self.first = None;
         self.last = None;
@@ -342,7 +364,7 @@ mod tests {
         parser.gap();
         push(&mut parser, b"\ndata: doubtful\n\n");
         parser.gap();
-        parser.boundary(b"event: message\n");
+        parser.boundary(b"event: message\n", 15);
         push(&mut parser, b"event: message\ndata: chunk\n\n");
         assert_eq!(seen, ["whole", "next", "chunk"]);
     }

@@ -3,7 +3,6 @@
 use super::super::schema::Schemas;
 use super::learn::Habit;
 use super::words::Words;
-use crate::mcp::scan;
 use crate::mcp::shape::{Plain, ShapeId, Shapes};
 use crate::mcp::visit::Reply;
 use rustc_hash::FxHashMap;
@@ -27,9 +26,6 @@ pub struct Known {
 impl Known {
     /// The shape of a reply's result, worked out when it is first asked for.
     pub(super) fn shape_of(&mut self, reply: &Reply) -> Option<ShapeId> {
-        *reply.shape.get_or_init(|| {
-            let result = scan::member(reply.body.as_deref()?, "result")?;
-            Some(self.shapes.of(result))
-        })
+        *reply.shape.get_or_init(|| Some(self.shapes.of(reply.result()?)))
     }
 }

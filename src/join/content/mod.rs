@@ -150,12 +150,11 @@ impl<'a> Judge<'a> {
             return;
         }
         let Some((call, rpc)) = self.call(c) else { return };
-        let (Some(tool), Some((reply, body))) = (rpc.tool.clone(), self.result(call)) else { return };
+        let (Some(tool), Some((reply, _))) = (&rpc.tool, self.result(call)) else { return };
         if reply.tool_error {
             return;
         }
-        let (hop, at, body) = (call.hop, call.asked, body.to_vec());
-        if let Some(Err(m)) = self.known.schemas.check(hop, &tool, at, &body) {
+        if let Some(Err(m)) = self.known.schemas.check(call.hop, tool, call.asked, reply) {
             out.mismatch.insert(c, m);
         }
     }
@@ -311,7 +310,7 @@ impl<'a> Judge<'a> {
         if let (true, true, Some(a), Some(b)) = (tools_differ, against_schema, &own.tool, &theirs.tool)
             && self.known.schemas.differ(call.hop, a, b, call.asked)
             && !self.known.schemas.takes_anything(candidate.hop, b, candidate.asked)
-            && self.known.schemas.check(candidate.hop, b, candidate.asked, body) == Some(Ok(()))
+            && self.known.schemas.check(candidate.hop, b, candidate.asked, reply) == Some(Ok(()))
         {
             signs.push(Sign::SchemaOfOther);
         }

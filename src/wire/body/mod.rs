@@ -5,7 +5,7 @@ pub(super) mod coding;
 
 pub use coding::{CodingError, Decoder};
 
-use super::sse::{SseEvent, SseParser};
+use super::sse::{RESERVED_BYTES, SseEvent, SseParser};
 use crate::model::exchange::{BodyKind, Mark};
 use crate::model::limits;
 
@@ -142,10 +142,14 @@ impl BodyReader {
         }
     }
 
-    /// A chunk begins with `bytes`: servers write events as chunks, which helps after a gap.
-    pub fn chunk(&mut self, bytes: &[u8]) {
-        if let (Shape::Events(parser), None) = (&mut self.shape, &self.decoder) {
-            parser.boundary(bytes);
+    /// A chunk of this size begins with `bytes`: servers write events as chunks, which helps after a gap.
+    pub fn chunk(&mut self, bytes: &[u8], size: u64) {
+        match (&mut self.shape, &self.decoder) {
+            (Shape::Events(parser), None) => parser.boundary(bytes, size),
+            (Shape::Whole(all), None) if (bytes.len() as u64) < size => {
+                all.reserve(size.min(RESERVED_BYTES) as usize);
+            }
+            _ => {}
         }
     }
 

@@ -187,8 +187,16 @@ impl Open {
     }
 
     /// A chunk of the response body begins.
-    pub(in crate::wire) fn response_chunk(&mut self, bytes: &[u8]) {
-        self.response_body.chunk(bytes);
+    pub(in crate::wire) fn response_chunk(&mut self, bytes: &[u8], size: u64) {
+        self.response_body.chunk(bytes, size);
+    }
+
+    /// More of a body with so many bytes left than the segment at hand has.
+    pub(in crate::wire) fn announce(&mut self, from: Peer, bytes: &[u8], left: u64) {
+        match from {
+            Peer::Client => self.request_body.chunk(bytes, left),
+            Peer::Server => self.response_body.chunk(bytes, left),
+        }
     }
 
     /// See [`BodyReader::begins_event`].

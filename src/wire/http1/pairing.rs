@@ -1,7 +1,7 @@
 //! Which response answers which request.
 
 use super::open::Open;
-use crate::model::exchange::{End, Mark};
+use crate::model::exchange::{End, Mark, Peer};
 use crate::model::limits;
 use crate::model::problem::ProblemKind;
 use crate::wire::{Connection, Context};
@@ -34,6 +34,13 @@ impl Pairing {
     /// The exchange of the last request.
     pub(super) fn back(&mut self) -> Option<&mut Open> {
         self.open.back_mut()
+    }
+    /// The exchange whose message an end is sending.
+    pub(super) fn of(&mut self, from: Peer) -> Option<&mut Open> {
+        match from {
+            Peer::Client => self.back(),
+            Peer::Server => self.front(),
+        }
     }
     /// All, in order.
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Open> {

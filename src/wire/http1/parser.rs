@@ -183,6 +183,9 @@ impl Http1 {
                     self.end_message(connection, from, body, slice.mark, context);
                 } else {
                     self.half(from).state = State::Body(left - len as u64);
+                    if let Some(open) = self.pairing.of(from) {
+                        open.announce(from, body, left);
+                    }
                     self.body(connection, from, body, slice.mark, context);
                 }
                 slice.skip(len)
@@ -407,10 +410,10 @@ impl Http1 {
             Step::Framing(used) => {
                 let rest = slice.skip(used);
                 if from == Peer::Server
-                    && matches!(chunked, Chunked::Data(_))
+                    && let Chunked::Data(size) = chunked
                     && let Some(open) = self.pairing.front()
                 {
-                    open.response_chunk(rest.bytes);
+                    open.response_chunk(rest.bytes, size);
                 }
                 rest
             }

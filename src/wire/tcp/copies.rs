@@ -56,29 +56,32 @@ impl Copies {
     }
 }
 
-/// Four lanes of multiply and rotate: several bytes a cycle, no protection against an adversary.
+/// Eight lanes of multiply and rotate: several bytes a cycle, no protection against an adversary.
 fn hash(bytes: &[u8]) -> u64 {
-    const K: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut lanes = [K, K.rotate_left(16), K.rotate_left(32), bytes.len() as u64];
-    let mut blocks = bytes.chunks_exact(32);
-    for block in &mut blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
-            *lane = (*lane ^ word_of(word)).wrapping_mul(K).rotate_left(29);
+    let mut lanes: [u64; 8] = std::array::from_fn(|n| K.rotate_left(n as u32 * 8));
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    for block in blocks {
+        let (words, _) = block.as_chunks::<8>();
+        for n in 0..lanes.len() {
+            if let (Some(lane), Some(word)) = (lanes.get_mut(n), words.get(n)) {
+                *lane = mix(*lane, u64::from_le_bytes(*word));
+            }
         }
     }
-    for (n, word) in blocks.remainder().chunks(8).enumerate() {
-        if let Some(lane) = lanes.get_mut(n & 3) {
-            *lane = (*lane ^ word_of(word)).wrapping_mul(K).rotate_left(29);
-        }
+    let (words, tail) = rest.as_chunks::<8>();
+    let last = tail.iter().fold(1, |word, byte| (word << 8) | u64::from(*byte));
+    let words = words.iter().map(|word| u64::from_le_bytes(*word)).chain([last]);
+    for (lane, word) in lanes.iter_mut().zip(words) {
+        *lane = mix(*lane, word);
     }
-    lanes.iter().fold(0, |all, lane| (all ^ lane).wrapping_mul(K).rotate_left(31))
+    lanes.iter().fold(bytes.len() as u64, |all, lane| mix(all, *lane))
 }
 
-fn word_of(bytes: &[u8]) -> u64 {
-    match <[u8; 8]>::try_from(bytes) {
-        Ok(eight) => u64::from_le_bytes(eight),
-        Err(_) => bytes.iter().fold(1, |word, byte| (word << 8) | u64::from(*byte)),
-    }
+const K: u64 = 0x9E37_79B9_7F4A_7C15;
+
+#[inline]
+fn mix(lane: u64, word: u64) -> u64 {
+    (lane ^ word).wrapping_mul(K).rotate_left(29)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Output schemas of tools as listed, and whether a result satisfies them
 //! (MCP 2025-06-18, server/tools "Output Schema": structured results must conform).
 
-use crate::mcp::scan;
-use crate::mcp::visit::Visit;
+mod quick;
+
+use crate::mcp::visit::{Reply, Visit};
 use crate::model::time::Time;
+use quick::Quick;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -11,7 +13,12 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Schemas {
     by_tool: FxHashMap<(u32, Arc<str>), Vec<Listed>>,
-    compiled: FxHashMap<Arc<str>, Option<Arc<jsonschema::Validator>>>,
+    compiled: FxHashMap<Arc<str>, Option<Arc<Compiled>>>,
+}
+
+struct Compiled {
+    quick: Option<Quick>,
+    validator: jsonschema::Validator,
 }
 
 struct Listed {
@@ -53,12 +60,15 @@ impl Schemas {
 
     /// Does the `structuredContent` of a `result` satisfy the tool's schema? None: there is no
     /// schema, no structured content, or the schema itself cannot be compiled.
-    pub fn check(&mut self, hop: u32, tool: &Arc<str>, at: Time, message: &[u8]) -> Option<Result<(), Mismatch>> {
+    pub fn check(&mut self, hop: u32, tool: &Arc<str>, at: Time, reply: &Reply) -> Option<Result<(), Mismatch>> {
+        let content = reply.structured()?;
         let schema = self.schema(hop, tool, at)?;
-        let content = scan::member(scan::member(message, "result")?, "structuredContent")?;
+        let compiled = self.compiled(&schema)?;
+        if compiled.quick.as_ref().is_some_and(|q| q.surely_takes(content)) {
+            return Some(Ok(()));
+        }
         let value: serde_json::Value = serde_json::from_slice(content).ok()?;
-        let validator = self.validator(&schema)?;
-        Some(validator.validate(&value).map_err(|e| {
+        Some(compiled.validator.validate(&value).map_err(|e| {
             let at = e.instance_path.to_string();
             let at = if at.is_empty() { "structuredContent".to_owned() } else { format!("structuredContent{at}") };
             Mismatch { what: format!("{at}: {e}") }
@@ -75,16 +85,17 @@ impl Schemas {
 
     /// Does the tool's schema take an object that has nothing of what it names? Then satisfying it tells nothing.
     pub fn takes_anything(&mut self, hop: u32, tool: &Arc<str>, at: Time) -> bool {
-        let Some(validator) = self.schema(hop, tool, at).and_then(|s| self.validator(&s)) else { return true };
-        validator.is_valid(&serde_json::json!({"crosswire/none": null}))
+        let Some(compiled) = self.schema(hop, tool, at).and_then(|s| self.compiled(&s)) else { return true };
+        compiled.validator.is_valid(&serde_json::json!({"crosswire/none": null}))
     }
 
-    fn validator(&mut self, schema: &Arc<str>) -> Option<Arc<jsonschema::Validator>> {
+    fn compiled(&mut self, schema: &Arc<str>) -> Option<Arc<Compiled>> {
         self.compiled
             .entry(schema.clone())
             .or_insert_with(|| {
                 let value: serde_json::Value = serde_json::from_str(schema).ok()?;
-                jsonschema::validator_for(&value).ok().map(Arc::new)
+                let validator = jsonschema::validator_for(&value).ok()?;
+                Some(Arc::new(Compiled { quick: Quick::new(&value), validator }))
             })
             .clone()
     }
