@@ -70,7 +70,7 @@ fn late_sessions() -> String {
     let mut log = String::new();
     for n in 0..3000u32 {
         let second = format!("29/Nov/2026:19:{:02}:{:02} +0000", 10 + n / 600, n / 10 % 60);
-        let client = if n > 2200 { n / 400 % 7 } else { n % 7 };
+        let client = n % 7;
         let method = if n % 11 == 0 { "GET" } else { "POST" };
         let (status, bytes) = match n % 400 {
             200 => (404, 42),

@@ -113,6 +113,8 @@ fn fill(world: &World, row: &mut Session, key: &GroupKey, visits: &[u32]) {
         }
         row.calls += v.requests().count() as u64;
     }
+    // What retired came first here, whenever it was: by address the order does not depend on that.
+    peers.sort_unstable();
     row.peers = peers.iter().map(ToString::to_string).collect();
     let answered = past.and_then(|p| p.answered);
     let is_stale = refused.is_some_and(|at| answered.is_none_or(|t| t < at));

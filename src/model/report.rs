@@ -161,7 +161,7 @@ pub struct Session {
     pub calls: u64,
     /// Least number of increasing id chains; null where it cannot be told.
     pub conversations: Option<u64>,
-    /// Client addresses, without ports.
+    /// Client addresses, without ports, in their order.
     pub peers: Vec<String>,
     /// Host or address and port, and path, of the server.
     pub endpoint: Option<Arc<str>>,
