@@ -1,6 +1,7 @@
 //! The main job: read every input, correlate, check the rules, and fill in the report.
 
 mod along;
+pub mod logs;
 mod parts;
 mod read;
 mod rows;
@@ -41,6 +42,22 @@ pub fn run_sources(
 ) -> anyhow::Result<Report> {
     let mut gathered = read::Gathered { troubles, ..read::Gathered::default() };
     read::read(sources, read, options, &mut gathered);
+    Ok(conclude(gathered, read, options))
+}
+
+/// Reports what some logs showed: `logs` in the order of their numbers as inputs.
+pub fn fold_logs(logs: Vec<logs::Sighted>, read: &ReadOptions, options: &AnalyzeOptions) -> Report {
+    let mut gathered = read::Gathered::default();
+    for mut log in logs {
+        logs::close(&mut log.info);
+        gathered.inputs.push(log.info);
+        gathered.records.append(&mut log.records);
+    }
+    conclude(gathered, read, options)
+}
+
+/// Correlates all that was read, and checks the rules.
+fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptions) -> Report {
     let read::Gathered { mut inputs, tracked, records, troubles, tls, parts } = gathered;
     let (past, tracked, known) = parts.finish(tracked);
     if let (Some(info), true) = (inputs.first_mut(), past.dropped > 0) {
@@ -79,5 +96,5 @@ pub fn run_sources(
     report.near = world.near_findings();
     report.summary.tls_connections = tls.connections;
     report.summary.tls_readable = tls.readable;
-    Ok(report)
+    report
 }

@@ -1,17 +1,17 @@
 //! Reading: captures as one timeline through the wire stage, recorded exchanges, logs one by one.
 
 use super::along::Along;
+use super::logs::{self, Log};
 use super::parts::Joiner;
 use crate::input::capture::CaptureInput;
-use crate::input::log::{Format, LogContext, Reader, RecordSink};
+use crate::input::log::RecordSink;
 use crate::input::recorded::RecordedKind;
-use crate::input::{Detected, detect, without_mark};
+use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::join::lines::Lines;
 use crate::join::retire::Parts;
 use crate::mcp::{Tracked, Tracker};
 use crate::model::exchange::{Event, Exchange, ExchangeSink};
-use crate::model::limits::LINE_BYTES;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
@@ -19,7 +19,6 @@ use crate::model::record::{Record, When};
 use crate::model::report::InputInfo;
 use crate::wire::tls::{KeyStore, TlsCount};
 use crate::wire::{captures, recorded};
-use std::io::BufRead;
 
 /// Everything that was read.
 #[derive(Default)]
@@ -84,10 +83,10 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 if is_worth_a_thread(&source, &open, options) {
                     open.read_ahead();
                 }
-                let log = (input, &*source.name, format);
+                let log = Log { input, name: &source.name, format, lines: 0, options };
                 let (info, parts) = std::thread::scope(|scope| {
                     let (mut along, done) = lines.map(|lines| Along::new(scope, lines, options)).unzip();
-                    let info = read_log(log, &mut open, options, &mut along, &mut out.records);
+                    let info = read_log(&log, &mut open, &mut along, &mut out.records);
                     (info, done.zip(along).map(|(done, along)| done(along)))
                 });
                 out.inputs.push(info);
@@ -227,6 +226,7 @@ fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker:
     }
 }
 
+/// Keeps the records of a log for the end, or joins them as they come.
 struct Sink<'a> {
     info: InputInfo,
     /// Where access lines go if they are joined in parts.
@@ -236,11 +236,7 @@ struct Sink<'a> {
 
 impl RecordSink for Sink<'_> {
     fn entry(&mut self, when: Option<When>) {
-        self.info.records += 1;
-        if let Some(w) = when {
-            self.info.first = Some(self.info.first.map_or(w.at, |t| t.min(w.at)));
-            self.info.last = Some(self.info.last.map_or(w.at, |t| t.max(w.at)));
-        }
+        logs::note(&mut self.info, when);
     }
     fn record(&mut self, record: Record) {
         match (record, &mut *self.lines) {
@@ -258,93 +254,11 @@ impl RecordSink for Sink<'_> {
     }
 }
 
-fn read_log(
-    (input, name, format): (InputId, &str, &'static Format),
-    open: &mut OpenInput,
-    options: &ReadOptions,
-    lines: &mut Option<Along>,
-    records: &mut Vec<Record>,
-) -> InputInfo {
-    let info = InputInfo {
-        name: name.to_owned(),
-        format: Some(format.name.to_owned()),
-        vantage: Some(vantage(name, format, options)),
-        ..InputInfo::default()
-    };
-    let mut sink = Sink { info, lines, records };
-    let context = LogContext { input, name, options, modified_ns: open.modified_ns };
-    match format.reader {
-        Reader::Bytes(read) => {
-            if let Err(e) = read(&context, open, &mut sink) {
-                sink.info.problems.add(ProblemKind::ReadError, || "", || format!("the log could not be read on: {e}"));
-            }
-        }
-        Reader::Lines(new) => {
-            let mut reader = new(&context);
-            each_line(open, input, &mut sink, |line, number, sink| reader.line(line, number, sink));
-            reader.finish(&mut sink);
-        }
-    }
+fn read_log(log: &Log<'_>, open: &mut OpenInput, lines: &mut Option<Along>, records: &mut Vec<Record>) -> InputInfo {
+    let mut sink = Sink { info: logs::row(log), lines, records };
+    let problems = logs::sight(log, open, &mut sink);
     let mut info = sink.info;
-    info.problems.merge(&open.problems());
-    if info.records == 0 {
-        info.problems.add(ProblemKind::Empty, || "", || "no record of its format");
-    }
+    info.problems.merge(&problems);
+    logs::close(&mut info);
     info
-}
-
-fn vantage(name: &str, format: &Format, options: &ReadOptions) -> Vantage {
-    let said = options.vantages.iter().find(|(_, path)| crate::input::same_file(path, name));
-    said.map_or(format.vantage, |(v, _)| *v)
-}
-
-/// Gives `each` every line with its number; the rest of one beyond the cap is passed over and counted.
-fn each_line(
-    open: &mut OpenInput,
-    input: InputId,
-    sink: &mut Sink<'_>,
-    mut each: impl FnMut(&[u8], u64, &mut Sink<'_>),
-) {
-    let mut line = vec![];
-    let mut number = 0;
-    loop {
-        line.clear();
-        match read_line(open, &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(length) => {
-                number += 1;
-                if length > line.len() {
-                    sink.problem(
-                        ProblemKind::LongLine,
-                        Place::line(input, number),
-                        "a line longer than the cap: its rest was passed over",
-                    );
-                }
-                let text = line.strip_suffix(b"\n").unwrap_or(&line);
-                let text = if number == 1 { without_mark(text) } else { text };
-                each(text.strip_suffix(b"\r").unwrap_or(text), number, sink);
-            }
-        }
-    }
-}
-
-/// Reads up to and with the next line feed; keeps at most [`LINE_BYTES`], gives the whole length.
-fn read_line(open: &mut OpenInput, line: &mut Vec<u8>) -> std::io::Result<usize> {
-    let mut length = 0;
-    loop {
-        let buffer = open.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(length);
-        }
-        let end = memchr::memchr(b'\n', buffer).map(|i| i + 1);
-        let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
-        let room = LINE_BYTES.saturating_sub(line.len());
-        line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
-        let n = part.len();
-        length += n;
-        open.consume(n);
-        if end.is_some() {
-            return Ok(length);
-        }
-    }
 }

@@ -117,6 +117,9 @@ fn command_page(definition: clap::Command, name: &str) -> String {
     page.finish()
 }
 
+/// Blocks that have a section of their own, by how they begin.
+const TITLED: &[(&str, &str)] = &[("Ranges:", "RANGES"), ("Records:", "RECORD FORMAT"), ("Payloads:", "PAYLOADS")];
+
 /// A block of text behind a command's help: examples, exit status, or what else there is to say.
 fn more(block: &str, page: &mut Page) {
     let block = block.trim();
@@ -126,6 +129,10 @@ fn more(block: &str, page: &mut Page) {
     } else if let Some(status) = block.strip_prefix("Exit status:") {
         page.section("EXIT STATUS");
         page.paragraph(status.trim(), &[]);
+    } else if let Some((title, text)) = TITLED.iter().find_map(|(lead, title)| Some((title, block.strip_prefix(lead)?)))
+    {
+        page.section(title);
+        page.paragraph(text.trim(), &[]);
     } else if !block.is_empty() {
         page.section("NOTES");
         page.paragraphs(block, &[]);

@@ -7,6 +7,7 @@ use std::io::Write;
 
 mod analyze;
 mod browse;
+mod bulk;
 mod bundle;
 mod capture;
 mod choices;
@@ -15,10 +16,12 @@ mod driving;
 mod formats;
 pub mod man;
 mod manual;
+mod map;
 mod options;
 mod output;
 mod probe;
 mod proxy;
+mod reduce;
 mod replay;
 mod roff;
 mod rules;
@@ -65,6 +68,8 @@ pub static COMMANDS: &[&Command] = &[
     &timeline::COMMAND,
     &show::COMMAND,
     &scan::COMMAND,
+    &map::COMMAND,
+    &reduce::COMMAND,
     &browse::COMMAND,
     &capture::COMMAND,
     &proxy::COMMAND,

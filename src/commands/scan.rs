@@ -1,14 +1,13 @@
 //! `crosswire scan`: archives in bulk.
 
 use super::analyze::status_of;
-use super::options::{ColorArg, FilterArgs, ReadArgs};
+use super::bulk::BulkArgs;
+use super::options::ColorArg;
 use super::output::{plain, print};
 use super::{Command, complain, values};
-use crate::report::baseline::Baseline;
-use crate::report::filter::TimeBound;
 use crate::scan::progress::Progress;
-use crate::scan::{self, Options, Outcome, Stop, Together, Wanted, output, summary};
-use anyhow::{Context, bail};
+use crate::scan::{self, Options, Outcome, Stop, output, summary};
+use anyhow::bail;
 use clap::{Args, FromArgMatches};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -18,9 +17,6 @@ use std::sync::atomic::AtomicBool;
 /// `crosswire scan`
 pub static COMMAND: Command =
     Command { name: "scan", define: Scan::augment_args, run: |matches| Scan::from_arg_matches(matches)?.run() };
-
-/// Memory where none is given, bytes.
-const MEMORY_BYTES: u64 = 512 << 20;
 
 /// Search whole archives of logs and captures: folders, rotated sets, compressed files, tar and zip members
 ///
@@ -41,9 +37,7 @@ const MEMORY_BYTES: u64 = 512 << 20;
     that cannot be read.")]
 struct Scan {
     #[command(flatten)]
-    read: ReadArgs,
-    #[command(flatten)]
-    filter: FilterArgs,
+    bulk: BulkArgs,
 
     /// Write findings.csv and findings.ndjson to this folder, and calls and exchanges as Parquet by day
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -84,14 +78,6 @@ struct Scan {
     /// Small groups are done, and noted in the checkpoint, so much at a time
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = values::size_bytes, help_heading = "Going on")]
     step: u64,
-
-    /// What is correlated: what shares a folder or sessions (auto), everything that overlaps in time (time), nothing (single)
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = TogetherArg::Auto, help_heading = "Plan")]
-    together: TogetherArg,
-
-    /// What slices of a group that is too large for --memory share with their neighbours
-    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = values::duration_ns, help_heading = "Plan")]
-    overlap: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -100,16 +86,6 @@ enum Format {
     Text,
     /// One object a line
     Ndjson,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum TogetherArg {
-    /// What shares a folder or sessions
-    Auto,
-    /// Everything that overlaps in time
-    Time,
-    /// Each source by itself
-    Single,
 }
 
 impl Scan {
@@ -137,20 +113,9 @@ impl Scan {
             warn(&outcome, self.format == Format::Ndjson);
         }
         if self.format == Format::Text {
-            let render = crate::report::RenderOptions {
-                verbose: self.verbose,
-                color: match self.color {
-                    ColorArg::Always => true,
-                    ColorArg::Never => false,
-                    ColorArg::Auto => plain(true).color,
-                },
-                ..plain(true)
-            };
-            print(|out| summary::text(&outcome, &render, out))?;
+            text(&outcome, self.verbose, self.color)?;
         }
-        let is_trouble = !outcome.troubles.is_empty() || (!outcome.broken.is_empty() && !self.keep_going);
-        let found = if self.strict { outcome.counts.findings } else { outcome.counts.serious };
-        Ok(status_of(is_trouble, found > 0))
+        Ok(status(&outcome, self.keep_going, self.strict))
     }
 
     fn scan(&self, options: &Options, progress: &Progress, stop: Stop<'_>) -> anyhow::Result<Outcome> {
@@ -160,7 +125,7 @@ impl Scan {
         let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout());
         let mut numbers = output::Numbers::default();
         let outcome = scan::run(options, progress, stop, &mut |result| {
-            output::lines(result, &mut numbers, &mut out)?;
+            output::lines(result, None, &mut numbers, &mut out)?;
             // A finding is worth most while it is new.
             Ok(out.flush()?)
         })?;
@@ -170,63 +135,34 @@ impl Scan {
     }
 
     fn options(&self) -> anyhow::Result<Options> {
-        let baseline = self.filter.baseline.as_ref().map(|path| {
-            let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-            Ok::<_, anyhow::Error>((
-                hash(&bytes),
-                Baseline::read(&bytes).with_context(|| format!("{}", path.display()))?,
-            ))
-        });
-        let (known, baseline) = baseline.transpose()?.unzip();
-        let filter = self.filter.filter()?;
-        let wanted = Wanted { since: instant(filter.since, false)?, until: instant(filter.until, true)? };
-        let read = self.read.read_options()?;
-        let mut keys = vec![];
-        for path in &read.keylogs {
-            keys.push(std::fs::read(path).map(|b| hash(&b)).unwrap_or_default());
-        }
-        let memory = self.read.analyze_options().memory_bytes.unwrap_or(MEMORY_BYTES);
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let rows = cfg!(feature = "parquet") && self.out.is_some();
-        let asked = format!("{filter:?} {known:?} {keys:?} {rows}");
         let default = self.out.as_ref().map(|out| out.join("checkpoint.ndjson"));
         Ok(Options {
-            paths: self.read.inputs.clone(),
-            jobs: if read.jobs == 0 { cores } else { read.jobs },
-            read,
-            filter,
-            baseline,
-            wanted,
-            together: match self.together {
-                TogetherArg::Auto => Together::Auto,
-                TogetherArg::Time => Together::Time,
-                TogetherArg::Single => Together::Single,
-            },
-            overlap_ns: self.overlap,
-            memory,
             unit_bytes: self.step,
             out: self.out.clone(),
             checkpoint: self.checkpoint.clone().or(default),
             is_incremental: self.incremental,
-            asked,
+            ..self.bulk.options(rows)?
         })
     }
 }
 
-fn hash(bytes: &[u8]) -> String {
-    use sha2::Digest;
-    format!("{:x}", sha2::Sha256::digest(bytes))
+/// Prints the summary for people.
+pub fn text(outcome: &Outcome, verbose: bool, color: ColorArg) -> anyhow::Result<()> {
+    let color = match color {
+        ColorArg::Always => true,
+        ColorArg::Never => false,
+        ColorArg::Auto => plain(true).color,
+    };
+    let render = crate::report::RenderOptions { verbose, color, ..plain(true) };
+    Ok(print(|out| summary::text(outcome, &render, out))?)
 }
 
-fn instant(bound: Option<TimeBound>, is_end: bool) -> anyhow::Result<Option<i64>> {
-    Ok(match bound {
-        None => None,
-        Some(TimeBound::At(t)) if is_end => Some(crate::report::filter::last_ns(t)),
-        Some(TimeBound::At(t)) => Some(t.ns()),
-        Some(TimeBound::Clock(_)) => {
-            bail!("an archive covers many days: --since and --until need a date, such as 2026-11-29T19:38:46Z")
-        }
-    })
+/// The exit status that a scan ends with.
+pub fn status(outcome: &Outcome, keep_going: bool, strict: bool) -> u8 {
+    let is_trouble = !outcome.troubles.is_empty() || (!outcome.broken.is_empty() && !keep_going);
+    let found = if strict { outcome.counts.findings } else { outcome.counts.serious };
+    status_of(is_trouble, found > 0)
 }
 
 /// One line on standard error for what standard output does not say.

@@ -11,6 +11,15 @@ pub trait Opener: Debug + Send + Sync {
     /// # Errors
     /// Where what holds it cannot be read.
     fn open(&self) -> Result<Box<dyn Read + Send>>;
+
+    /// Its bytes from `at` on, if these can be had without those before them.
+    ///
+    /// # Errors
+    /// As [`Opener::open`].
+    fn open_at(&self, at: u64) -> Result<Option<Box<dyn Read + Send>>> {
+        let _ = at;
+        Ok(None)
+    }
 }
 
 /// Bytes in memory, for tests.

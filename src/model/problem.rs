@@ -1,11 +1,11 @@
 //! What could not be read, counted by kind: silence must mean "looked, and clean".
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Every kind of thing that can be wrong with an input. One closed list, so that the manual
 /// and the tests can go over all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ProblemKind {
@@ -96,7 +96,7 @@ impl ProblemKind {
 }
 
 /// One kind of problem with one input: how often, where first, and what it means.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Problem {
     /// What kind.
     pub kind: ProblemKind,
@@ -163,6 +163,13 @@ impl Problems {
     /// Was nothing wrong?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl<'de> Deserialize<'de> for Problems {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Problems, D::Error> {
+        let all = Vec::<Problem>::deserialize(d)?;
+        Ok(Problems(all.into_iter().map(|p| (p.kind, p)).collect()))
     }
 }
 

@@ -6,11 +6,12 @@
 use super::items::Item;
 use super::survey::Kind;
 use crate::input::OpenInput;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
 
 /// A source that is left out because another holds all of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copy {
     /// Its name.
     pub name: String,
@@ -71,10 +72,11 @@ pub fn copies(items: &[Item]) -> Copies {
 /// Is all of `part` the beginning of `whole`?
 fn holds(whole: &Item, part: &Item) -> bool {
     let (a, b) = (&whole.survey, &part.survey);
-    if a.bytes == b.bytes {
+    // A large file that was looked at in stretches has no hash.
+    if a.bytes == b.bytes && !a.hash.is_empty() && !b.hash.is_empty() {
         return a.hash == b.hash;
     }
-    a.bytes > b.bytes && begins_with(whole, part).unwrap_or(false)
+    a.bytes >= b.bytes && begins_with(whole, part).unwrap_or(false)
 }
 
 fn begins_with(whole: &Item, part: &Item) -> std::io::Result<bool> {

@@ -123,6 +123,7 @@ mod tests {
             items: vec![],
             joined: Joined::new(&[]),
             kind: Kind::Lines,
+            format: String::new(),
             span: Some((ns(minutes.0), ns(minutes.1))),
             marks: vec![],
             ids: ids.to_vec(),

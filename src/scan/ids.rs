@@ -28,23 +28,32 @@ impl Ids {
         // A full tail is the end of something longer, which an id may have begun in.
         let is_cut = seam.len() == TAIL;
         seam.extend_from_slice(head);
-        find(&seam, is_cut, false, |id| self.keep(id));
-        find(block, true, false, |id| self.keep(id));
+        find(&seam, is_cut, false, |id| self.found(id));
+        find(block, true, false, |id| self.found(id));
         let from = if block.len() >= TAIL { block } else { &seam };
         self.tail = from.get(from.len().saturating_sub(TAIL)..).unwrap_or_default().to_vec();
+    }
+
+    /// Those that were kept of a source, or a stretch of it.
+    pub fn of(kept: &[u64]) -> Ids {
+        Ids { kept: kept.iter().copied().collect(), tail: vec![] }
     }
 
     /// The source has ended: the hashes kept, in order.
     pub fn finish(mut self) -> Vec<u64> {
         let tail = std::mem::take(&mut self.tail);
-        find(&tail, tail.len() == TAIL, true, |id| self.keep(id));
+        find(&tail, tail.len() == TAIL, true, |id| self.found(id));
         self.kept.into_iter().collect()
     }
 
-    fn keep(&mut self, id: &[u8]) {
+    fn found(&mut self, id: &[u8]) {
         let mut h = DefaultHasher::new();
         id.to_ascii_lowercase().hash(&mut h);
-        let hash = h.finish();
+        self.keep(h.finish());
+    }
+
+    /// Keeps one by its hash.
+    pub fn keep(&mut self, hash: u64) {
         if self.kept.len() >= SCAN_IDS && !self.kept.contains(&hash) {
             match self.kept.last() {
                 Some(most) if *most > hash => drop(self.kept.pop_last()),

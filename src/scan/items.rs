@@ -49,6 +49,10 @@ pub struct Item {
     pub modified_ns: Option<i64>,
     /// How it is opened.
     pub opener: Arc<dyn Opener>,
+    /// Where it is stored.
+    pub file: StoredFile,
+    /// How it is reached there.
+    pub way: Way,
     /// The archive that has to be unpacked for it.
     pub container: Option<Arc<Container>>,
     /// What it is.
@@ -225,6 +229,8 @@ pub fn items(file: &StoredFile, looked: Looked, container: &Arc<Container>, pass
             opener: opener(file, &m.way, container, passed),
             container: matches!(m.way, Way::Nth(_)).then(|| container.clone()),
             survey: m.survey,
+            way: m.way,
+            file: file.clone(),
             found: file.found || m.name.is_some(),
             name,
         }

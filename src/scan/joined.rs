@@ -1,6 +1,7 @@
 //! Several files of a rotated set read as one log, and lines of it as lines of the files.
 
 use super::items::Item;
+use super::lot::FileLines;
 use super::source::Passed;
 use crate::input::OpenInput;
 use crate::input::packed::Opener;
@@ -12,18 +13,22 @@ use std::sync::Arc;
 pub struct Part {
     /// Its name.
     pub name: String,
-    opener: Arc<dyn Opener>,
-    modified_ns: Option<i64>,
+    /// How it is opened.
+    pub opener: Arc<dyn Opener>,
+    /// When it was last modified, ns since the epoch.
+    pub modified_ns: Option<i64>,
     /// Plain bytes before it in the joined log.
     pub at: u64,
     /// Its plain bytes.
-    bytes: u64,
+    pub bytes: u64,
     /// A line end is put behind it: it ends within a line, and the next file does not go on with it.
-    is_closed: bool,
+    pub is_closed: bool,
     /// Lines of the joined log before its first.
     pub lines: u64,
     /// Its first line goes on from the file before it.
-    is_torn: bool,
+    pub is_torn: bool,
+    /// It is stored as it is read.
+    pub is_plain: bool,
 }
 
 /// A log in one or more files.
@@ -51,6 +56,7 @@ impl Joined {
                 is_closed,
                 lines,
                 is_torn,
+                is_plain: s.compressions.is_empty(),
             });
             at += s.bytes + u64::from(is_closed);
             lines += s.lines + u64::from(is_closed);
@@ -69,12 +75,10 @@ impl Joined {
         self.parts.last()?.modified_ns
     }
 
-    /// The part, and the line in it, of a line of the joined log (both from 1).
-    pub fn line(&self, line: u64) -> (usize, u64) {
-        // A line that two files share stands where it begins.
-        let begins = |p: &Part| line > p.lines + u64::from(p.is_torn);
-        let n = self.parts.iter().rposition(begins).unwrap_or(0);
-        (n, line - self.parts.get(n).map_or(0, |p| p.lines).min(line))
+    /// Which of its lines are in which file.
+    pub fn files(&self) -> Vec<FileLines> {
+        let of = |p: &Part| FileLines { name: p.name.clone(), lines: p.lines, is_torn: p.is_torn };
+        self.parts.iter().map(of).collect()
     }
 
     /// The bytes from `from` to `to`, opened anew each time; they are counted in `passed`.
@@ -106,7 +110,7 @@ struct JoinedRead {
     parts: Vec<Part>,
     at: u64,
     to: u64,
-    open: Option<(OpenInput, Part)>,
+    open: Option<(Box<dyn Read + Send>, Part)>,
     passed: Passed,
 }
 
@@ -114,10 +118,17 @@ impl JoinedRead {
     /// Opens the next part and goes to where reading begins in it.
     fn next_part(&mut self) -> io::Result<bool> {
         let Some(part) = self.parts.pop() else { return Ok(false) };
-        let mut open = OpenInput::new(part.name.clone(), part.opener.open()?, part.modified_ns);
         let skip = self.at.saturating_sub(part.at);
+        if skip > 0
+            && part.is_plain
+            && let Some(open) = part.opener.open_at(skip)?
+        {
+            self.open = Some((open, part));
+            return Ok(true);
+        }
+        let mut open = OpenInput::new(part.name.clone(), part.opener.open()?, part.modified_ns);
         io::copy(&mut (&mut open).take(skip), &mut io::sink())?;
-        self.open = Some((open, part));
+        self.open = Some((Box::new(open), part));
         Ok(true)
     }
 }
@@ -165,8 +176,9 @@ mod tests {
     use crate::input::packed::{Memory, Opener};
     use crate::model::options::ReadOptions;
     use crate::scan::items::Item;
+    use crate::scan::lot::{FileLines, line_of};
     use crate::scan::names::rotated;
-    use crate::scan::source::Passed;
+    use crate::scan::source::{Passed, Place, StoredFile, Way};
     use crate::scan::survey::survey;
     use std::io::Read;
     use std::sync::Arc;
@@ -181,6 +193,14 @@ mod tests {
             rotated: rotated(name),
             modified_ns: None,
             opener,
+            way: Way::File,
+            file: StoredFile {
+                name: name.into(),
+                place: Place::Path(name.into()),
+                bytes: text.len() as u64,
+                modified_ns: None,
+                found: true,
+            },
             container: None,
             survey,
             found: true,
@@ -215,7 +235,10 @@ mod tests {
                 assert_eq!(read(&joined, from as u64, to as u64), text[from..to]);
             }
         }
-        let places: Vec<(usize, u64)> = (1..=9).map(|l| joined.line(l)).collect();
-        assert_eq!(places, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3)]);
+        let files = joined.files();
+        let name = |f: Option<&FileLines>| f.unwrap().name.clone();
+        let places: Vec<(String, u64)> = (1..=9).map(|l| line_of(&files, l)).map(|(f, l)| (name(f), l)).collect();
+        let wanted = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3)];
+        assert_eq!(places, wanted.map(|(f, l): (usize, u64)| (items[f].name.clone(), l)));
     }
 }

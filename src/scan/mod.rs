@@ -6,11 +6,13 @@
 //! `worker` does it, `journal` remembers it, `run` puts all together.
 
 mod copies;
+mod fold;
 mod groups;
 mod ids;
 mod items;
 mod joined;
 mod journal;
+mod lot;
 mod names;
 pub mod output;
 #[cfg(feature = "parquet")]
@@ -21,10 +23,13 @@ pub mod result;
 mod rows;
 mod run;
 mod sets;
+pub mod sightings;
 mod skip;
 mod slices;
 mod source;
 mod spool;
+pub mod steps;
+mod stretch;
 pub mod summary;
 mod survey;
 mod walk;
@@ -89,7 +94,7 @@ impl Options {
 }
 
 /// A file or member that cannot be read to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Broken {
     /// Its name.
     pub name: String,

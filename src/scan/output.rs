@@ -56,18 +56,26 @@ pub fn has_parts(out: Option<&Path>, result: &UnitResult) -> bool {
 #[derive(Debug, Default)]
 pub struct Numbers(rustc_hash::FxHashMap<String, u64>);
 
-/// The lines of a unit as NDJSON: inputs cited for the first time, calls, windows, findings.
+/// The lines of a unit as NDJSON: inputs cited for the first time, calls, windows, findings; with the key of the
+/// lot, where that is given.
 ///
 /// # Errors
 /// Those of writing.
-pub fn lines(result: &UnitResult, numbers: &mut Numbers, out: &mut dyn Write) -> io::Result<()> {
+pub fn lines(result: &UnitResult, lot: Option<&str>, numbers: &mut Numbers, out: &mut dyn Write) -> io::Result<()> {
+    let of = |row: Value| match (row, lot) {
+        (Value::Object(mut fields), Some(lot)) => {
+            fields.insert("lot".into(), lot.into());
+            Value::Object(fields)
+        }
+        (row, _) => row,
+    };
     let mut global = vec![];
     for name in &result.files {
         let next = numbers.0.len() as u64;
         let is_new = !numbers.0.contains_key(name);
         let n = *numbers.0.entry(name.clone()).or_insert(next);
         if is_new {
-            line("input", json!({ "input": n, "name": name }), out)?;
+            line("input", of(json!({ "input": n, "name": name })), out)?;
         }
         global.push(n);
     }
@@ -81,7 +89,7 @@ pub fn lines(result: &UnitResult, numbers: &mut Numbers, out: &mut dyn Write) ->
                     *input = n.copied().into();
                 }
             }
-            line(kind, row, out)?;
+            line(kind, of(row), out)?;
         }
     }
     Ok(())
@@ -120,7 +128,7 @@ pub fn write(
     csv.write_record(COLUMNS)?;
     let (mut numbers, mut parts) = (Numbers::default(), std::collections::BTreeSet::new());
     for result in units.flatten() {
-        lines(&result, &mut numbers, &mut ndjson)?;
+        lines(&result, None, &mut numbers, &mut ndjson)?;
         for f in &result.findings {
             csv.write_record(cells(f, &result))?;
         }

@@ -55,40 +55,57 @@ pub struct Plan {
 /// # Errors
 /// If the checkpoint cannot be written, or the scan was stopped.
 pub fn plan(options: &Options, journal: &mut Journal, progress: &Progress, stop: Stop<'_>) -> anyhow::Result<Plan> {
+    let mut plan = Plan::default();
     let listing = list(&options.paths, options.out.as_deref());
-    let mut files = listing.files;
-    let mut plan = Plan { troubles: listing.troubles, ..Plan::default() };
-    let wanted = options.wanted.widened(options.overlap_ns);
-    plan.skipped = skip(&mut files, wanted);
-    plan.files = files.len() as u64;
-    plan.stored_bytes = files.iter().map(|f| f.bytes).sum();
+    plan.troubles = listing.troubles;
+    let files = plan.wanted(listing.files, options);
     let passed = Passed::default();
     progress.begin("looking at", &passed, plan.stored_bytes);
     let stopped = || stop.is_set();
     let looking = Looking { options: &options.read, folder: options.temporary(), passed, stop: &stopped };
     let looked = look(&files, &looking, options, journal, progress, &mut plan)?;
     anyhow::ensure!(!stop.is_set(), super::STOPPED);
-    for (file, looked) in files.iter().zip(looked) {
-        let container = looking.container(file);
-        if let Some(why) = &looked.broken {
-            plan.broken.push(Broken { name: file.name.clone(), why: why.clone() });
-        }
-        for item in items(file, looked, &container, &looking.passed) {
-            plan.take(item, wanted);
-        }
-    }
-    unique_names(&mut plan.items);
-    let found = copies(&plan.items);
-    let out: BTreeSet<usize> = found.out.keys().copied().collect();
-    plan.variants = found.variants.iter().filter_map(|n| Some(plan.items.get(*n)?.name.clone())).collect();
-    plan.copies = found.out.into_values().collect();
-    plan.logicals = logicals(&plan.items, &out, &found.variants);
-    let groups = groups(&plan.logicals, options.together);
-    plan.units = units(&plan.logicals, &groups, options.memory, options.overlap_ns, options.unit_bytes);
+    plan.put_together(&files, looked, &looking, options);
     Ok(plan)
 }
 
 impl Plan {
+    /// Of the files found, those that may hold something of the time asked for.
+    pub fn wanted(&mut self, mut files: Vec<StoredFile>, options: &Options) -> Vec<StoredFile> {
+        self.skipped = skip(&mut files, options.wanted.widened(options.overlap_ns));
+        self.files = files.len() as u64;
+        self.stored_bytes = files.iter().map(|f| f.bytes).sum();
+        files
+    }
+
+    /// Puts together what was found in the files, and cuts it into pieces of work.
+    pub fn put_together(
+        &mut self,
+        files: &[StoredFile],
+        looked: Vec<Looked>,
+        looking: &Looking<'_>,
+        options: &Options,
+    ) {
+        let wanted = options.wanted.widened(options.overlap_ns);
+        for (file, looked) in files.iter().zip(looked) {
+            let container = looking.container(file);
+            if let Some(why) = &looked.broken {
+                self.broken.push(Broken { name: file.name.clone(), why: why.clone() });
+            }
+            for item in items(file, looked, &container, &looking.passed) {
+                self.take(item, wanted);
+            }
+        }
+        unique_names(&mut self.items);
+        let found = copies(&self.items);
+        let out: BTreeSet<usize> = found.out.keys().copied().collect();
+        self.variants = found.variants.iter().filter_map(|n| Some(self.items.get(*n)?.name.clone())).collect();
+        self.copies = found.out.into_values().collect();
+        self.logicals = logicals(&self.items, &out, &found.variants);
+        let groups = groups(&self.logicals, options.together);
+        self.units = units(&self.logicals, &groups, options.memory, options.overlap_ns, options.unit_bytes);
+    }
+
     fn take(&mut self, item: Item, wanted: Wanted) {
         let s = &item.survey;
         if let Some(why) = &s.broken {

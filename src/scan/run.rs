@@ -1,6 +1,7 @@
 //! Runs a plan: units on several threads within the memory, results in the order of the plan.
 
 use super::copies::Copy;
+use super::fold::Folding;
 use super::journal::Journal;
 use super::output;
 use super::plan::{Plan, plan};
@@ -172,9 +173,8 @@ fn all(
     claim(plan, &todo);
     let mut read = options.read.clone();
     read.jobs = (options.jobs / todo.len().clamp(1, options.jobs)).max(1);
-    let baseline = options.baseline.as_ref();
-    let worker =
-        Worker { logicals: &plan.logicals, read: &read, filter: &options.filter, baseline, passed: passed.clone() };
+    let folding = Folding { read: &read, filter: &options.filter, baseline: options.baseline.as_ref() };
+    let worker = Worker { logicals: &plan.logicals, folding, passed: passed.clone() };
     let shared = Arc::new((Mutex::new(Shared::default()), Condvar::new()));
     let failed = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -278,7 +278,7 @@ fn one(
     progress.at(name.map_or("", |n| n));
     let mut rows = output::rows(options.out.as_deref(), print);
     // A fault of ours in one unit must not take the others along.
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run(unit, short(print), &mut *rows)));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run(unit, &mut *rows)));
     result.unwrap_or_else(|_| {
         let names = names(unit, plan).join(", ");
         Ok(UnitResult {
@@ -286,10 +286,6 @@ fn one(
             ..UnitResult::default()
         })
     })
-}
-
-fn short(print: &str) -> &str {
-    print.get(..8).unwrap_or(print)
 }
 
 fn names(unit: &Unit, plan: &Plan) -> Vec<String> {

@@ -22,6 +22,8 @@ pub struct Logical {
     pub joined: Joined,
     /// What it is.
     pub kind: Kind,
+    /// Its format.
+    pub format: String,
     /// Earliest and latest time.
     pub span: Option<(i64, i64)>,
     /// Places and times in all of it.
@@ -77,7 +79,8 @@ fn logical(items: &[Item], chain: Vec<usize>, alone: &[usize]) -> Option<Logical
     let joined = Joined::new(&parts);
     let mut marks: Vec<Mark> = vec![];
     for (part, item) in joined.parts.iter().zip(&parts) {
-        for m in &item.survey.marks {
+        // Where a file goes on with the last line of the one before, no line begins.
+        for m in item.survey.marks.iter().filter(|m| m.at > 0 || !part.is_torn) {
             let ns = marks.last().map_or(m.ns, |last| last.ns.max(m.ns));
             marks.push(Mark { at: part.at + m.at, lines: part.lines + m.lines, ns });
         }
@@ -88,6 +91,7 @@ fn logical(items: &[Item], chain: Vec<usize>, alone: &[usize]) -> Option<Logical
         folder: last.folder.clone(),
         joined,
         kind: last.survey.kind,
+        format: last.survey.format.clone().unwrap_or_default(),
         span: spans().map(|s| s.0).min().zip(spans().map(|s| s.1).max()),
         ids: ids.into_iter().collect(),
         is_alone: chain.iter().any(|n| alone.contains(n)),

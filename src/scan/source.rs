@@ -1,7 +1,7 @@
 //! Where the bytes of a scan's files are, and how its items are opened.
 
 use super::spool::Container;
-use crate::input::archive::{Blob, FileBlob, MemberOpener, Spot};
+use crate::input::archive::{Blob, FileBlob, MemberOpener, Range, Spot};
 use crate::input::packed::Opener;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -55,6 +55,13 @@ pub enum Way {
     Nth(usize),
 }
 
+impl Way {
+    /// Is it the file itself?
+    pub fn is_file(&self) -> bool {
+        matches!(self, Way::File)
+    }
+}
+
 /// Bytes that went through since the start, for the progress display.
 #[derive(Clone, Debug, Default)]
 pub struct Passed(Arc<AtomicU64>);
@@ -86,6 +93,11 @@ impl Opener for FileOpener {
             Place::Path(path) => Box::new(std::fs::File::open(path)?),
         };
         Ok(Box::new(Counting { of, passed: self.passed.clone() }))
+    }
+
+    fn open_at(&self, at: u64) -> io::Result<Option<Box<dyn Read + Send>>> {
+        let of = Box::new(Range::new(self.place.blob()?, at, u64::MAX));
+        Ok(Some(Box::new(Counting { of, passed: self.passed.clone() })))
     }
 }
 

@@ -30,6 +30,19 @@ const COLUMNS: &[Column] = &[
 pub struct Table(BTreeMap<[String; 4], [u64; 3]>);
 
 impl Table {
+    /// Its rows: day, service, rule and fault, and findings of high, medium and low severity.
+    pub fn counted(&self) -> Vec<([String; 4], [u64; 3])> {
+        self.0.iter().map(|(what, counts)| (what.clone(), *counts)).collect()
+    }
+
+    /// Adds rows of another one.
+    pub fn count(&mut self, rows: Vec<([String; 4], [u64; 3])>) {
+        for (what, counts) in rows {
+            let mine = self.0.entry(what).or_default();
+            mine.iter_mut().zip(counts).for_each(|(n, more)| *n += more);
+        }
+    }
+
     /// Adds those of a unit.
     pub fn add(&mut self, result: &UnitResult) {
         for f in &result.findings {

@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes looked at for times at one place of a log.
-const SAMPLE_BYTES: usize = 32 << 10;
+pub const SAMPLE_BYTES: usize = 32 << 10;
 /// Bytes read at a time.
-const BLOCK_BYTES: usize = 256 << 10;
-/// First distance of marks, bytes; it doubles when there are too many.
-const MARK_BYTES: u64 = 1 << 20;
+pub const BLOCK_BYTES: usize = 256 << 10;
+/// Least distance of marks, bytes; it doubles when there are too many.
+pub const MARK_BYTES: u64 = 1 << 20;
 /// Bytes at the beginning that tell whether one source may be a copy of another.
 pub const HEAD_BYTES: usize = 4096;
 
@@ -222,7 +222,7 @@ pub fn survey(
     }
 }
 
-fn half(hash: &[u8]) -> String {
+pub fn half(hash: &[u8]) -> String {
     hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
@@ -299,26 +299,17 @@ impl Found {
             return;
         }
         self.kind = Some(if matches!(format.reader, Reader::Lines(_)) { Kind::Lines } else { Kind::Whole });
-        let first = head.get(..=memchr::memchr(b'\n', head).unwrap_or(head.len().saturating_sub(1)));
-        self.begins_record = first.is_some_and(|line| (format.grade)(line) >= Grade::Likely);
-        let (mut block, mut have) = (vec![0; BLOCK_BYTES], 0);
-        let (mut step, mut next) = (MARK_BYTES, 0);
+        let mut lines = Lines::new(format, context);
+        self.begins_record = lines.begins(head);
+        let mut block = vec![0; BLOCK_BYTES];
         let mut tail: Vec<u8> = vec![];
         loop {
-            let (at, lines) = (meter.bytes, meter.lines);
-            have = fill(meter, &mut block, &mut have);
+            let before = (meter.bytes, meter.lines);
+            let have = fill(meter, &mut block);
             let bytes = block.get(..have).unwrap_or_default();
-            if at >= next && !bytes.is_empty() {
-                self.mark(bytes, (at, lines), format, context);
-                next = at + step;
-                if self.marks.len() >= SCAN_MARKS {
-                    let mut n = 0;
-                    self.marks.retain(|_| {
-                        n += 1;
-                        n % 2 == 1
-                    });
-                    step *= 2;
-                }
+            if before.0.is_multiple_of(MARK_BYTES) && !bytes.is_empty() {
+                lines.mark(bytes, before);
+                thin(&mut lines.marks);
             }
             let keep = bytes.len().min(SAMPLE_BYTES);
             if keep == SAMPLE_BYTES {
@@ -330,40 +321,83 @@ impl Found {
             if have < BLOCK_BYTES {
                 break;
             }
-            have = 0;
         }
-        let whole = tail.len() as u64 >= meter.bytes;
-        let begin = if whole { 0 } else { memchr::memchr(b'\n', &tail).map_or(0, |i| i + 1) };
-        self.saw(times(format, context, tail.get(begin..).unwrap_or_default()));
-        let Some((_, latest)) = self.span else { return };
-        self.marks.retain(|m| m.ns <= latest);
+        lines.tail(&tail, tail.len() as u64 >= meter.bytes);
+        self.saw(lines.span);
+        self.marks = lines.marks;
+    }
+}
+
+/// The times in a log.
+pub struct Lines<'a> {
+    format: &'static Format,
+    context: &'a LogContext<'a>,
+    /// Earliest and latest.
+    pub span: Option<(i64, i64)>,
+    /// Marks, in order.
+    pub marks: Vec<Mark>,
+    /// The latest time at a mark, kept or not.
+    latest: i64,
+}
+
+impl<'a> Lines<'a> {
+    /// No time yet.
+    pub fn new(format: &'static Format, context: &'a LogContext<'a>) -> Lines<'a> {
+        Lines { format, context, span: None, marks: vec![], latest: i64::MIN }
     }
 
-    /// Notes the time at the first line that begins in a block.
-    fn mark(&mut self, bytes: &[u8], before: (u64, u64), format: &'static Format, context: &LogContext<'_>) {
+    /// Does the first line begin a record?
+    pub fn begins(&self, head: &[u8]) -> bool {
+        let first = head.get(..=memchr::memchr(b'\n', head).unwrap_or(head.len().saturating_sub(1)));
+        first.is_some_and(|line| (self.format.grade)(line) >= Grade::Likely)
+    }
+
+    /// Notes the time at the first line that begins in a block; before it are as many bytes and lines.
+    pub fn mark(&mut self, bytes: &[u8], before: (u64, u64)) {
         let (at, lines) = before;
         let begin = if at == 0 { 0 } else { memchr::memchr(b'\n', bytes).map_or(bytes.len(), |i| i + 1) };
         let sample = bytes.get(begin..bytes.len().min(begin + SAMPLE_BYTES)).unwrap_or_default();
         // Not the last line, which may be cut.
         let sample = sample.get(..memchr::memrchr(b'\n', sample).map_or(sample.len(), |i| i + 1)).unwrap_or_default();
-        let span = times(format, context, sample);
+        let span = times(self.format, self.context, sample);
         self.saw(span);
         if let Some((ns, _)) = span {
-            let ns = self.marks.last().map_or(ns, |m| m.ns.max(ns));
-            self.marks.push(Mark { at: at + begin as u64, lines: lines + u64::from(at > 0), ns });
+            self.latest = self.latest.max(ns);
+            self.marks.push(Mark { at: at + begin as u64, lines: lines + u64::from(at > 0), ns: self.latest });
         }
+    }
+
+    /// Looks at the last bytes, which may be all (`is_whole`).
+    pub fn tail(&mut self, tail: &[u8], is_whole: bool) {
+        let begin = if is_whole { 0 } else { memchr::memchr(b'\n', tail).map_or(0, |i| i + 1) };
+        self.saw(times(self.format, self.context, tail.get(begin..).unwrap_or_default()));
+    }
+
+    fn saw(&mut self, span: Option<(i64, i64)>) {
+        self.span = [self.span, span].into_iter().flatten().reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    }
+}
+
+/// Leaves every second mark, as often as there are too many; which ones depends on where they stand alone.
+pub fn thin(marks: &mut Vec<Mark>) {
+    let place = |m: &Mark| m.at.saturating_sub(1) / MARK_BYTES;
+    let mut step = 1;
+    while marks.len() >= SCAN_MARKS && step < 1 << 40 {
+        step *= 2;
+        marks.retain(|m| place(m).is_multiple_of(step));
     }
 }
 
 /// Fills the block as far as the source goes.
-fn fill(from: &mut dyn Read, block: &mut [u8], have: &mut usize) -> usize {
-    while let Some(space) = block.get_mut(*have..).filter(|s| !s.is_empty()) {
+fn fill(from: &mut dyn Read, block: &mut [u8]) -> usize {
+    let mut have = 0;
+    while let Some(space) = block.get_mut(have..).filter(|s| !s.is_empty()) {
         match from.read(space) {
             Ok(0) | Err(_) => break,
-            Ok(n) => *have += n,
+            Ok(n) => have += n,
         }
     }
-    *have
+    have
 }
 
 #[derive(Default)]

@@ -1,119 +1,89 @@
-//! The map and fold of a scan: one unit of sources in, its findings, calls and windows out. All that
-//! a scan knows of analysis is here.
+//! What one thread of a scan does: a unit of sources in, its findings, calls and windows out. Logs are mapped
+//! one by one (`analyze::logs`) and folded together (`fold`), as on a cluster; captures and recordings, whose
+//! exchanges are one stream of events, are read and folded in one go.
 
-use super::result::{Places, UnitResult};
+use super::fold::Folding;
+use super::lot::Lot;
+use super::result::UnitResult;
 use super::rows::Rows;
 use super::sets::Logical;
 use super::slices::{Portion, Unit, Work};
 use super::source::Passed;
 use crate::analyze;
+use crate::analyze::logs::{self, Log, Sighted};
 use crate::input::Source;
+use crate::input::log::Format;
 use crate::input::packed::Packed;
-use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::report::Report;
-use crate::model::time::Time;
-use crate::report::baseline::Baseline;
-use crate::report::filter::Filter;
-use rustc_hash::FxHashMap;
 
 /// What every unit is done with.
 pub struct Worker<'a> {
     /// All sources.
     pub logicals: &'a [Logical],
-    /// How they are read.
-    pub read: &'a ReadOptions,
-    /// What is wanted.
-    pub filter: &'a Filter,
-    /// What is known already.
-    pub baseline: Option<&'a Baseline>,
+    /// How they are folded.
+    pub folding: Folding<'a>,
     /// Where the bytes read are counted.
     pub passed: Passed,
 }
 
 impl Worker<'_> {
-    /// Does one unit; `key` is its own, and `rows` gets all calls and exchanges.
+    /// Does one unit; `rows` gets all calls and exchanges.
     ///
     /// # Errors
     /// Those of `rows`.
-    pub fn run(&self, unit: &Unit, key: &str, rows: &mut dyn Rows) -> anyhow::Result<UnitResult> {
+    pub fn run(&self, unit: &Unit, rows: &mut dyn Rows) -> anyhow::Result<UnitResult> {
         let mut out = UnitResult::default();
-        for (n, work) in unit.works.iter().enumerate() {
-            let mut report = self.analyse(work, rows.wants_exchanges())?;
-            if let Some(core) = work.core {
-                keep_own(&mut report, core);
-            }
-            self.filter.apply(&mut report);
-            if let Some(baseline) = self.baseline {
-                baseline.apply(&mut report);
-            }
-            let mapped = Mapped::new(self.logicals, work, &report);
-            let key = if unit.works.len() == 1 { key.to_owned() } else { format!("{key}-{n}") };
-            rows.add(&report, &mapped, &key)?;
-            out.take(&report, &mapped, &key);
+        for work in &unit.works {
+            let lot = Lot::of(work, self.logicals);
+            let report = self.analyse(&lot, work, rows.wants_exchanges())?;
+            let places = lot.places(&report);
+            rows.add(&report, &places, &lot.key)?;
+            out.take(&report, &places, &lot.key);
         }
         out.parts = rows.finish()?;
         Ok(out)
     }
 
-    fn analyse(&self, work: &Work, exchanges: bool) -> anyhow::Result<Report> {
-        let source = |p: &Portion| {
-            let l = self.logicals.get(p.logical)?;
-            let opener = l.joined.range(p.from, p.to, &self.passed);
-            let packed = Packed { member: l.name.clone(), modified_ns: l.joined.modified_ns(), opener };
-            Some(Source { name: l.name.clone(), path: None, found: true, packed: Some(packed) })
-        };
-        let sources = work.portions.iter().filter_map(source).collect();
-        let options = AnalyzeOptions { exchanges, memory_bytes: Some(work.need), ..AnalyzeOptions::default() };
-        analyze::run_sources(sources, vec![], self.read, &options)
-    }
-}
-
-/// Leaves what lies in the slice's own time; what has no time is the first slice's.
-fn keep_own(report: &mut Report, (from, to): (i64, i64)) {
-    let own = |t: Option<Time>| t.map_or(from == i64::MIN, |t| t.ns() >= from && t.ns() < to);
-    report.findings.retain(|f| own(f.at));
-    report.windows.retain(|w| own(w.opened));
-    report.exchanges.retain(|e| own(e.at));
-    let cited = crate::report::cited(report);
-    let is_own = |c: &crate::model::report::Call| own(c.sent.or(c.issued));
-    let calls: Vec<_> = report.calls.iter().filter(|c| is_own(c)).collect();
-    report.summary.calls = calls.len() as u64;
-    report.summary.tool_calls = calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64;
-    report.sessions.retain(|s| own(s.started));
-    report.summary.sessions = report.sessions.len() as u64;
-    report.calls.retain(|c| is_own(c) || cited.contains(&c.key));
-}
-
-/// The inputs of a report as files.
-struct Mapped<'a> {
-    inputs: Vec<Option<(&'a Logical, Portion)>>,
-}
-
-impl<'a> Mapped<'a> {
-    fn new(logicals: &'a [Logical], work: &Work, report: &Report) -> Mapped<'a> {
-        let found = work.portions.iter().filter_map(|p| Some((logicals.get(p.logical)?, *p)));
-        let by_name: FxHashMap<&str, (&Logical, Portion)> = found.map(|(l, p)| (l.name.as_str(), (l, p))).collect();
-        Mapped { inputs: report.inputs.iter().map(|i| by_name.get(i.name.as_str()).copied()).collect() }
-    }
-
-    fn of(&self, input: u32) -> Option<(&'a Logical, Portion)> {
-        self.inputs.get(input as usize).copied().flatten()
-    }
-}
-
-impl Places for Mapped<'_> {
-    fn place(&self, input: u32, line: Option<u64>) -> (String, Option<u64>) {
-        let Some((l, portion)) = self.of(input) else { return ("?".into(), line) };
-        match line {
-            Some(line) => {
-                let (part, line) = l.joined.line(portion.lines + line);
-                (l.joined.parts.get(part).map_or_else(|| l.name.clone(), |p| p.name.clone()), Some(line))
-            }
-            None => (l.name.clone(), None),
+    fn analyse(&self, lot: &Lot, work: &Work, exchanges: bool) -> anyhow::Result<Report> {
+        let sources: Vec<Source> = work.portions.iter().filter_map(|p| self.source(p)).collect();
+        match lot.log_formats() {
+            Some(formats) => Ok(self.logs(lot, &sources, &formats, exchanges)),
+            None => whole(&self.folding, lot, sources, exchanges),
         }
     }
 
-    fn service(&self, input: u32) -> String {
-        self.of(input).map_or(String::new(), |(l, _)| l.folder.clone())
+    fn logs(&self, lot: &Lot, sources: &[Source], formats: &[&'static Format], exchanges: bool) -> Report {
+        let (mut sighted, mut troubles) = (vec![], vec![]);
+        for (input, ((source, of), format)) in (0u32..).zip(sources.iter().zip(&lot.inputs).zip(formats)) {
+            let log = Log { input, name: &of.name, format, lines: of.lines, options: self.folding.read };
+            let mut all = Sighted { info: logs::row(&log), records: vec![] };
+            match source.open() {
+                Err(e) => troubles.push(e.to_string()),
+                Ok(mut open) => {
+                    let problems = logs::sight(&log, &mut open, &mut all);
+                    all.info.problems.merge(&problems);
+                }
+            }
+            sighted.push(all);
+        }
+        let mut report = self.folding.logs(lot, sighted, exchanges);
+        report.troubles.extend(troubles);
+        report
     }
+
+    fn source(&self, p: &Portion) -> Option<Source> {
+        let l = self.logicals.get(p.logical)?;
+        let opener = l.joined.range(p.from, p.to, &self.passed);
+        let packed = Packed { member: l.name.clone(), modified_ns: l.joined.modified_ns(), opener };
+        Some(Source { name: l.name.clone(), path: None, found: true, packed: Some(packed) })
+    }
+}
+
+/// Reads and folds a lot in which not all are logs.
+///
+/// # Errors
+/// Those of analysis.
+pub fn whole(folding: &Folding<'_>, lot: &Lot, sources: Vec<Source>, exchanges: bool) -> anyhow::Result<Report> {
+    let report = analyze::run_sources(sources, vec![], folding.read, &Folding::options(lot, exchanges))?;
+    Ok(folding.own(lot, report))
 }

@@ -6,3 +6,4 @@ mod equal;
 mod kit;
 mod resume;
 mod select;
+mod steps;

@@ -1,0 +1,97 @@
+//! What `scan`, `map` and `reduce` are asked alike.
+
+use super::options::{FilterArgs, ReadArgs};
+use super::values;
+use crate::report::baseline::Baseline;
+use crate::report::filter::{TimeBound, last_ns};
+use crate::scan::{Options, Together, Wanted};
+use anyhow::{Context, bail};
+
+/// Memory where none is given, bytes.
+const MEMORY_BYTES: u64 = 512 << 20;
+
+/// What to read, how, and what of it is wanted and taken together.
+#[derive(clap::Args)]
+pub struct BulkArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// What is correlated: what shares a folder or sessions (auto), everything that overlaps in time (time), nothing (single)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = TogetherArg::Auto, help_heading = "Plan")]
+    together: TogetherArg,
+
+    /// What slices of a group that is too large for --memory share with their neighbours
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = values::duration_ns, help_heading = "Plan")]
+    overlap: i64,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum TogetherArg {
+    /// What shares a folder or sessions
+    Auto,
+    /// Everything that overlaps in time
+    Time,
+    /// Each source by itself
+    Single,
+}
+
+impl BulkArgs {
+    /// The options of a scan without an output folder; `rows`: all calls and exchanges are wanted too.
+    pub fn options(&self, rows: bool) -> anyhow::Result<Options> {
+        let baseline = self.filter.baseline.as_ref().map(|path| {
+            let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+            Ok::<_, anyhow::Error>((
+                hash(&bytes),
+                Baseline::read(&bytes).with_context(|| format!("{}", path.display()))?,
+            ))
+        });
+        let (known, baseline) = baseline.transpose()?.unzip();
+        let filter = self.filter.filter()?;
+        let wanted = Wanted { since: instant(filter.since, false)?, until: instant(filter.until, true)? };
+        let read = self.read.read_options()?;
+        let mut keys = vec![];
+        for path in &read.keylogs {
+            keys.push(std::fs::read(path).map(|b| hash(&b)).unwrap_or_default());
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let asked = format!("{filter:?} {known:?} {keys:?} {rows}");
+        Ok(Options {
+            paths: self.read.inputs.clone(),
+            jobs: if read.jobs == 0 { cores } else { read.jobs },
+            read,
+            filter,
+            baseline,
+            wanted,
+            together: match self.together {
+                TogetherArg::Auto => Together::Auto,
+                TogetherArg::Time => Together::Time,
+                TogetherArg::Single => Together::Single,
+            },
+            overlap_ns: self.overlap,
+            memory: self.read.analyze_options().memory_bytes.unwrap_or(MEMORY_BYTES),
+            unit_bytes: 0,
+            out: None,
+            checkpoint: None,
+            is_incremental: false,
+            asked,
+        })
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    format!("{:x}", sha2::Sha256::digest(bytes))
+}
+
+fn instant(bound: Option<TimeBound>, is_end: bool) -> anyhow::Result<Option<i64>> {
+    Ok(match bound {
+        None => None,
+        Some(TimeBound::At(t)) if is_end => Some(last_ns(t)),
+        Some(TimeBound::At(t)) => Some(t.ns()),
+        Some(TimeBound::Clock(_)) => {
+            bail!("an archive covers many days: --since and --until need a date, such as 2026-11-29T19:38:46Z")
+        }
+    })
+}

@@ -1,0 +1,60 @@
+//! The fold of a scan: what the sources of a lot showed in, its findings, calls and windows out.
+
+use super::lot::Lot;
+use crate::analyze;
+use crate::analyze::logs::Sighted;
+use crate::model::options::{AnalyzeOptions, ReadOptions};
+use crate::model::report::Report;
+use crate::model::time::Time;
+use crate::report::baseline::Baseline;
+use crate::report::filter::Filter;
+
+/// What every lot is folded with.
+pub struct Folding<'a> {
+    /// How sources are read.
+    pub read: &'a ReadOptions,
+    /// What is wanted.
+    pub filter: &'a Filter,
+    /// What is known already.
+    pub baseline: Option<&'a Baseline>,
+}
+
+impl Folding<'_> {
+    /// Folds what logs showed, in the order of the lot's inputs.
+    pub fn logs(&self, lot: &Lot, sighted: Vec<Sighted>, exchanges: bool) -> Report {
+        self.own(lot, analyze::fold_logs(sighted, self.read, &Self::options(lot, exchanges)))
+    }
+
+    /// What analysis of a lot is to keep.
+    pub fn options(lot: &Lot, exchanges: bool) -> AnalyzeOptions {
+        AnalyzeOptions { exchanges, memory_bytes: Some(lot.need), ..AnalyzeOptions::default() }
+    }
+
+    /// Of a report of all that the lot reads, what is its own and wanted.
+    pub fn own(&self, lot: &Lot, mut report: Report) -> Report {
+        if let Some(core) = lot.core {
+            keep_own(&mut report, core);
+        }
+        self.filter.apply(&mut report);
+        if let Some(baseline) = self.baseline {
+            baseline.apply(&mut report);
+        }
+        report
+    }
+}
+
+/// Leaves what lies in the slice's own time; what has no time is the first slice's.
+fn keep_own(report: &mut Report, (from, to): (i64, i64)) {
+    let own = |t: Option<Time>| t.map_or(from == i64::MIN, |t| t.ns() >= from && t.ns() < to);
+    report.findings.retain(|f| own(f.at));
+    report.windows.retain(|w| own(w.opened));
+    report.exchanges.retain(|e| own(e.at));
+    let cited = crate::report::cited(report);
+    let is_own = |c: &crate::model::report::Call| own(c.sent.or(c.issued));
+    let calls: Vec<_> = report.calls.iter().filter(|c| is_own(c)).collect();
+    report.summary.calls = calls.len() as u64;
+    report.summary.tool_calls = calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64;
+    report.sessions.retain(|s| own(s.started));
+    report.summary.sessions = report.sessions.len() as u64;
+    report.calls.retain(|c| is_own(c) || cited.contains(&c.key));
+}

@@ -1,0 +1,132 @@
+//! The map step: a task in, keyed sightings out.
+
+use super::{PartLine, SourceLine, Task, TaskLine};
+use crate::analyze::logs::{Log, sight};
+use crate::input::Source;
+use crate::input::packed::Packed;
+use crate::scan::Options;
+use crate::scan::fold::Folding;
+use crate::scan::joined::{Joined, Part};
+use crate::scan::lot::{Lot, log_format};
+use crate::scan::result::UnitResult;
+use crate::scan::sightings::{self, BlockWriter, Stretch, payload};
+use crate::scan::source::{FileOpener, Passed, opener};
+use crate::scan::spool::Container;
+use crate::scan::worker::whole;
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Maps tasks.
+pub struct Sighting<'a> {
+    /// As for the whole scan.
+    pub options: &'a Options,
+    /// Copies on this machine that are read in the place of files.
+    pub at: &'a BTreeMap<String, PathBuf>,
+}
+
+impl Sighting<'_> {
+    /// Writes the records of the tasks of a line.
+    ///
+    /// # Errors
+    /// Where a file cannot be opened, or `out` written to.
+    pub fn run(&self, line: &TaskLine, out: &mut dyn Write) -> anyhow::Result<()> {
+        // Archives that were unpacked for one task stay for the next ones of the line.
+        let mut containers = BTreeMap::new();
+        for task in &line.tasks {
+            match task {
+                Task::Lot { key, lot, sources } => self.lot(key, lot, sources, &mut containers, out)?,
+                Task::Log { source, from, to, lines, wanted, heads } => {
+                    for (key, lot) in heads {
+                        writeln!(out, "{}", sightings::head(key, lot)?)?;
+                    }
+                    let stretch = Stretch { from: *from, to: *to };
+                    self.log(source, stretch, *lines, wanted, &mut containers, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn log(
+        &self,
+        source: &SourceLine,
+        stretch: Stretch,
+        lines: u64,
+        wanted: &[(String, u32)],
+        containers: &mut Containers,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let format = log_format(&source.format)
+            .with_context(|| format!("{}: there is no format {} of logs", source.name, source.format))?;
+        let mut open = self.source(source, stretch, containers).open()?;
+        let mut failed = None;
+        let mut each = |ns: i64, code: &str| {
+            for (key, input) in wanted {
+                if let Err(e) = writeln!(out, "{key}\t{ns}\t{}", payload(*input, code)) {
+                    failed.get_or_insert(e);
+                }
+            }
+        };
+        // The input's number is that of the lot that reads it back.
+        let log = Log { input: 0, name: &source.name, format, lines, options: &self.options.read };
+        let mut blocks = BlockWriter::new(stretch, &mut each);
+        let problems = sight(&log, &mut open, &mut blocks);
+        blocks.finish(&problems);
+        failed.map_or(Ok(()), |e| Err(e.into()))
+    }
+
+    fn lot(
+        &self,
+        key: &str,
+        lot: &Lot,
+        sources: &[SourceLine],
+        containers: &mut Containers,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let stretches = lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
+        let sources = sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, containers)).collect();
+        let options = self.options;
+        let folding = Folding { read: &options.read, filter: &options.filter, baseline: options.baseline.as_ref() };
+        let report = whole(&folding, lot, sources, false)?;
+        let mut result = UnitResult::default();
+        result.take(&report, &lot.places(&report), &lot.key);
+        writeln!(out, "{}", sightings::result(key, &result)?)?;
+        Ok(())
+    }
+
+    fn source(&self, of: &SourceLine, stretch: Stretch, containers: &mut Containers) -> Source {
+        let passed = Passed::default();
+        let parts = of.parts.iter().map(|p| self.part(p, containers, &passed)).collect();
+        let opener = Joined { parts }.range(stretch.from, stretch.to, &passed);
+        let packed = Packed { member: of.name.clone(), modified_ns: of.modified_ns, opener };
+        Source { name: of.name.clone(), path: None, found: true, packed: Some(packed) }
+    }
+
+    fn part(&self, p: &PartLine, containers: &mut Containers, passed: &Passed) -> Part {
+        let mut file = p.file.clone();
+        file.at = self.at.get(&file.name).cloned();
+        let stored = file.stored();
+        let container = containers.entry(stored.name.clone()).or_insert_with(|| {
+            let whole = FileOpener { place: stored.place.clone(), passed: passed.clone() };
+            let container = Arc::new(Container::new(stored.clone(), whole, self.options.temporary()));
+            container.claim();
+            container
+        });
+        Part {
+            name: p.name.clone(),
+            opener: opener(&stored, &p.way, container, passed),
+            modified_ns: p.modified_ns,
+            at: p.at,
+            bytes: p.bytes,
+            is_closed: p.closed,
+            lines: p.lines,
+            is_torn: p.torn,
+            is_plain: p.plain,
+        }
+    }
+}
+
+type Containers = BTreeMap<String, Arc<Container>>;
