@@ -9,6 +9,7 @@ use super::answers::{self, Answers, HopCallId, NEVER, Oddity, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
+use super::kept::Kept;
 use super::past::{Numbering, Past, SessionPast, without_bodies, without_replies};
 use super::patterns::Pattern;
 use super::quiet::is_clean_line;
@@ -49,7 +50,7 @@ pub struct Parts {
     keep_replies: bool,
     past: Past,
     carried: Vec<Carried>,
-    kept: Vec<Visit>,
+    kept: Kept,
 }
 
 /// What is decided about one exchange.
@@ -151,9 +152,8 @@ impl Parts {
     }
 
     fn cap(&mut self, most: usize) {
-        let excess = self.kept.len().saturating_sub(most);
-        self.past.dropped += excess as u64;
-        for visit in self.kept.drain(..excess) {
+        while let Some(visit) = self.kept.excess(most) {
+            self.past.dropped += 1;
             self.past.forget(&GroupKey::of(&visit), &visit);
         }
     }
@@ -162,8 +162,10 @@ impl Parts {
     /// these visits are not of `rest`.
     pub fn finish(mut self, rest: Tracked) -> (Past, Tracked, usize) {
         self.past.close();
-        let mut visits = self.kept;
-        visits.extend(self.past.take_last());
+        let last = self.past.take_last();
+        let mut visits = Vec::with_capacity(self.kept.len() + last.len() + self.carried.len() + rest.visits.len());
+        self.kept.append_to(&mut visits);
+        visits.extend(last);
         visits.extend(self.carried.into_iter().map(|c| c.visit));
         let known = visits.len();
         visits.extend(rest.visits);
