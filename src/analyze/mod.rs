@@ -70,6 +70,11 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));
         world.input_end.extend(info.last.map(|t| (input, offset.apply(t))));
     }
+    for (source, first, last) in world.logs.sources.parts() {
+        let offset = world.logs.offsets.get(&source).copied().flatten().unwrap_or(Offset::none(0));
+        world.input_start.insert(source, offset.apply(first));
+        world.input_end.insert(source, offset.apply(last));
+    }
     let has =
         |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);
     for (i, x) in inputs.iter().enumerate() {

@@ -4,12 +4,13 @@ use super::along::Along;
 use super::logs::{self, Log};
 use super::parts::Joiner;
 use crate::input::capture::CaptureInput;
-use crate::input::log::RecordSink;
+use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, detect};
 use crate::input::{OpenInput, Source};
 use crate::join::lines::Lines;
 use crate::join::retire::Parts;
+use crate::join::sources::vantage_of;
 use crate::mcp::{Tracked, Tracker};
 use crate::model::exchange::{Event, Exchange, ExchangeSink};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
@@ -78,7 +79,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
             }
             Ok(Detected::Log(format, _)) => {
                 // A line may be of any exchange that another input shows.
-                let alone = !several && keep.cited_calls_only && !keep.exchanges;
+                let context = LogContext { input, name: &source.name, options, modified_ns: open.modified_ns };
+                let alone =
+                    !several && keep.cited_calls_only && !keep.exchanges && !is_mixed(&context, format, open.head());
                 let lines = alone.then(|| Lines::new(options.endpoint.as_deref(), keep.part_visits));
                 if is_worth_a_thread(&source, &open, options) {
                     open.read_ahead();
@@ -232,6 +235,7 @@ struct Sink<'a> {
     /// Where access lines go if they are joined in parts.
     lines: &'a mut Option<Along>,
     records: &'a mut Vec<Record>,
+    seen: Vantages,
 }
 
 impl RecordSink for Sink<'_> {
@@ -239,6 +243,7 @@ impl RecordSink for Sink<'_> {
         logs::note(&mut self.info, when);
     }
     fn record(&mut self, record: Record) {
+        self.seen.add(&record);
         match (record, &mut *self.lines) {
             (Record::Access(record), Some(lines)) => lines.access(record),
             (record, lines) => {
@@ -255,10 +260,59 @@ impl RecordSink for Sink<'_> {
 }
 
 fn read_log(log: &Log<'_>, open: &mut OpenInput, lines: &mut Option<Along>, records: &mut Vec<Record>) -> InputInfo {
-    let mut sink = Sink { info: logs::row(log), lines, records };
+    let mut sink = Sink { info: logs::row(log), lines, records, seen: Vantages::default() };
     let problems = logs::sight(log, open, &mut sink);
-    let mut info = sink.info;
+    let (mut info, seen) = (sink.info, sink.seen);
+    // A container's log tells only by its lines what runs in it.
+    if seen == (Vantages { proxy: true, ..Vantages::default() }) {
+        info.vantage = Some(Vantage::Proxy);
+    }
     info.problems.merge(&problems);
     logs::close(&mut info);
     info
+}
+
+/// Do both a proxy and a server write access lines in it? Then each exchange is in it twice, and must be joined.
+fn is_mixed(context: &LogContext<'_>, format: &Format, mut head: &[u8]) -> bool {
+    let mut seen = Vantages::default();
+    match format.reader {
+        // That the head breaks off somewhere is no error of the log.
+        Reader::Bytes(read) => drop(read(context, &mut head, &mut seen)),
+        Reader::Lines(new) => {
+            let mut reader = new(context);
+            let whole = head.get(..memchr::memrchr(b'\n', head).unwrap_or(head.len())).unwrap_or_default();
+            for (number, line) in (1..).zip(whole.split(|b| *b == b'\n')) {
+                reader.line(line.strip_suffix(b"\r").unwrap_or(line), number, &mut seen);
+            }
+            reader.finish(&mut seen);
+        }
+    }
+    seen.proxy && seen.server
+}
+
+/// Who wrote access lines, and whether a server wrote anything else.
+#[derive(Default, PartialEq, Eq)]
+struct Vantages {
+    proxy: bool,
+    server: bool,
+    events: bool,
+}
+
+impl Vantages {
+    fn add(&mut self, record: &Record) {
+        match record {
+            Record::Access(line) if vantage_of(line) == Vantage::Server => self.server = true,
+            Record::Access(line) => self.proxy |= vantage_of(line) == Vantage::Proxy,
+            Record::Event(event) => self.events |= event.vantage == Vantage::Server,
+            Record::Client(_) | Record::Message(_) => {}
+        }
+    }
+}
+
+impl RecordSink for Vantages {
+    fn entry(&mut self, _: Option<When>) {}
+    fn record(&mut self, record: Record) {
+        self.add(&record);
+    }
+    fn problem(&mut self, _: ProblemKind, _: Place, _: &str) {}
 }

@@ -4,17 +4,20 @@ use super::sessions;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::sources::{Shown, file_of};
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
 use crate::model::place::{Side, Vantage};
 use crate::model::record::ClientOutcome;
 use crate::model::report::{
-    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Sighting,
-    Summary, cited,
+    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, NO_REQUESTS, Outcome, ReplyRow, Report, RpcRow,
+    Sighting, Summary, cited,
 };
 use crate::rules::claim::Checked;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Fills in the report.
@@ -77,13 +80,15 @@ fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
         seen.clear();
         for c in joint.hops.iter().chain(&joint.lines).chain(&joint.client) {
             let Some(visit) = world.hop_call(*c).map(|h| h.visit) else { continue };
-            let input = world.visits.get(visit as usize).map_or(0, |v| v.input);
-            seen.push((input, world.logs.ambiguous.contains(&visit)));
+            let source = world.visits.get(visit as usize).map_or(0, |v| v.input);
+            seen.push((source, world.logs.ambiguous.contains(&visit)));
         }
+        let is_joined = seen.iter().any(|(source, _)| seen.first().is_some_and(|(first, _)| source != first));
         // Of one input's sightings the ambiguous one, if any, comes first.
+        seen.iter_mut().for_each(|(source, _)| *source = file_of(*source));
         seen.sort_unstable_by_key(|(input, ambiguous)| (*input, !ambiguous));
         seen.dedup_by_key(|(input, _)| *input);
-        if seen.len() > 1 {
+        if is_joined {
             for (i, ambiguous) in &seen {
                 if let Some(info) = inputs.get_mut(*i as usize) {
                     info.joined += 1;
@@ -97,19 +102,40 @@ fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
 
 /// What an input can and cannot show, in one line.
 fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
-    let of = || world.visits.iter().filter(|v| v.input == input);
-    let sessions = of().any(|v| v.session.is_some() && v.vantage != Vantage::Client);
-    let bodies = of().any(|v| v.replies.iter().any(|r| r.body.is_some()));
+    let results =
+        || world.visits.iter().filter(|v| v.input == input).any(|v| v.replies.iter().any(|r| r.body.is_some()));
     match vantage {
         Some(Vantage::Wire) => "bodies and stream ends".into(),
-        Some(Vantage::Client) if bodies => "the client's calls, results".into(),
+        Some(Vantage::Client) if results() => "the client's calls, results".into(),
         Some(Vantage::Client) => "the client's calls, no results".into(),
-        Some(Vantage::Proxy | Vantage::Server) if of().next().is_none() && world.past.exchanges == 0 => {
-            "events, no requests".into()
-        }
-        Some(_) if sessions => "status, session; no bodies".into(),
-        Some(_) => "status; no session, no bodies".into(),
+        Some(Vantage::Proxy | Vantage::Server) => lines_show(world, input),
         None => String::new(),
+    }
+}
+
+fn lines_show(world: &World, input: u32) -> String {
+    let of = |vantage| world.logs.sources.source(input, vantage);
+    let shown = |source| world.logs.shown.get(&source).or(world.past.shown.as_ref()).map(Shown::text);
+    let (server, proxy) = (of(Vantage::Server), of(Vantage::Proxy));
+    match (shown(server), shown(proxy)) {
+        (Some(lines), Some(front)) if server != proxy => format!("server's lines: {lines}; proxy's: {front}"),
+        (Some(lines), _) | (_, Some(lines)) => lines,
+        (None, None) => events(world, input),
+    }
+}
+
+/// A log without requests gives no calls to judge: what it tells must not look like nothing.
+fn events(world: &World, input: u32) -> String {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for e in world.logs.events.iter().filter(|e| e.place.input == input) {
+        *counts.entry(e.kind.name()).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| Reverse(*n));
+    let told: Vec<String> = counts.iter().map(|(name, n)| format!("{name} ×{n}")).collect();
+    match told.as_slice() {
+        [] => format!("{NO_REQUESTS}, no events"),
+        told => format!("{NO_REQUESTS}; events: {}", told.join(", ")),
     }
 }
 
@@ -275,7 +301,7 @@ fn detail(visit: &Visit, rpc: &Rpc, reply: Option<&Reply>) -> Detail {
 /// What a visit alone says.
 fn visited(visit: &Visit) -> Sighting {
     Sighting {
-        input: visit.input,
+        input: visit.place.input,
         vantage: Some(visit.vantage),
         frame: visit.place.as_frame(),
         line: visit.place.as_line(),
@@ -348,7 +374,7 @@ fn exchanges(world: &World) -> Vec<ExchangeRow> {
 fn exchange(v: &Visit) -> ExchangeRow {
     let initialize = v.carries("initialize");
     ExchangeRow {
-        input: v.input,
+        input: v.place.input,
         stream: v.stream,
         request_frame: if v.has_request { v.place.as_frame() } else { None },
         response_frame: v.head.and_then(|m| m.place.as_frame()),

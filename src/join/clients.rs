@@ -208,8 +208,15 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
             Some(if port == 0 { 0 } else { 1 + arguments })
         }
         (Some(a), Some(b)) if a != b => None,
-        _ => Some(3 + port * 4 + method * 2 + arguments),
+        _ => Some(3 + port * 8 + method * 4 + arguments * 2 + u8::from(outlives(record, status))),
     }
+}
+
+/// Does the client say that nothing came back, of a request that was answered with an error? It would have seen that.
+fn outlives(record: &Visit, status: Option<u16>) -> bool {
+    // 499 and the like are the proxy's note on a client that left.
+    let refused = status.is_some_and(|s| s >= 400 && !matches!(s, 408 | 460 | 499));
+    refused && matches!(record.client_outcome, Some(ClientOutcome::Lost | ClientOutcome::Aborted))
 }
 
 /// Gives log lines that say nothing of JSON-RPC what the client's record of the call says; `lines` are

@@ -3,12 +3,13 @@
 use super::answers::HopCallId;
 use super::calls::World;
 use super::clients::was_answered;
+use super::sources::file_of;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
 use crate::model::time::Time;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// By then after being issued a request is on its way, ns.
 const ON_ITS_WAY_NS: i64 = 2_000_000_000;
@@ -130,7 +131,8 @@ impl World {
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
         let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
         captures.retain(|i| !self.is_filtered && self.spans(*i, at, by));
-        let mut sure = 0;
+        // Whoever lost a part of a file lost it for all who wrote in it.
+        let mut sure: FxHashSet<u32> = FxHashSet::default();
         let mut logs: Vec<u32> = self
             .logs
             .access_inputs
@@ -140,7 +142,7 @@ impl World {
             .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
             .filter(|i| {
                 let lacks = self.lacks(*i, visit, records);
-                sure += usize::from(lacks == Lacks::ThisOne);
+                sure.extend((lacks == Lacks::ThisOne).then_some(file_of(*i)));
                 lacks != Lacks::None
             })
             .collect();
@@ -148,7 +150,7 @@ impl World {
         if captures.is_empty() && logs.is_empty() {
             return None;
         }
-        let confidence = match (whole, captures.len() + sure) {
+        let confidence = match (whole, captures.len() + sure.len()) {
             (true, _) => Confidence::Certain,
             (_, 0 | 1) => Confidence::Possible,
             _ => Confidence::Probable,
@@ -245,6 +247,8 @@ impl World {
 
     fn spans(&self, input: u32, at: Time, by: Time) -> bool {
         let (first, last) = (self.input_start.get(&input), self.input_end.get(&input));
-        first.is_some_and(|t| *t <= at) && last.is_some_and(|t| *t >= by) && !self.gapped_inputs.contains(&input)
+        first.is_some_and(|t| *t <= at)
+            && last.is_some_and(|t| *t >= by)
+            && !self.gapped_inputs.contains(&file_of(input))
     }
 }

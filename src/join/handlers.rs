@@ -43,7 +43,7 @@ impl<'w> ServerLog<'w> {
         let mut found: FxHashMap<InputId, Vec<(Time, &LogEvent)>> = FxHashMap::default();
         for e in world.logs.events.iter().filter(|e| e.vantage == Vantage::Server) {
             if let Some(when) = e.when {
-                found.entry(e.place.input).or_default().push((when.at, e));
+                found.entry(world.logs.sources.of_event(e)).or_default().push((when.at, e));
             }
         }
         let mut all: Vec<ServerLog<'_>> = found

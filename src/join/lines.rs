@@ -98,7 +98,7 @@ impl Lines {
         sightings::of_records(&self.records, &mut self.paths, &mut self.pending);
         self.records.clear();
         if let Some(line) = line {
-            name_sessions(&mut self.pending, &self.events, line.input);
+            name_sessions(&mut self.pending, self.events.iter());
             self.events.retain(|e| e.place.number + BEHIND > line.number);
         }
         let when = |v: &Visit| (v.answered(), v.exchange);

@@ -4,6 +4,7 @@ use super::attach::{attach, of_input};
 use super::chain::Chains;
 use super::clock::{self, Tick};
 use super::drift::Offset;
+use super::sources::{Shown, Sources, vantage_of};
 use super::{clients, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::Visit;
@@ -27,6 +28,10 @@ pub struct Logs {
     /// Clients' records that have no line of an input, though one that another record has fits as well: which
     /// of the two calls the input lacks cannot be told.
     pub contested: FxHashSet<(u32, InputId)>,
+    /// Whose lines are whose; the inputs above are sources.
+    pub sources: Sources,
+    /// What the lines of each source say by themselves.
+    pub shown: FxHashMap<InputId, Shown>,
 }
 
 impl Logs {
@@ -70,7 +75,7 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
             Record::Message(m) => messages.push(*m),
         }
     }
-    let mut logs = Logs { events, ..Logs::default() };
+    let mut logs = Logs { sources: Sources::of(&access, &events), events, ..Logs::default() };
     // Lines of a log that was joined in parts stand behind those of captures already.
     let first_log = tracked.visits.iter().position(|v| !v.place.is_frame).unwrap_or(tracked.visits.len());
     let none_kept = first_log == tracked.visits.len();
@@ -81,7 +86,8 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     let wire_paths =
         tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
     paths.extend(wire_paths.map(str::to_owned));
-    let mut lines = lines(access, &paths, &logs.events);
+    let mut lines = lines(access, &paths, &logs);
+    lines.iter().for_each(|v| logs.shown.entry(v.input).or_default().add(v));
     tracked.visits.append(&mut lines);
     let mut own = sightings::clients(&calls);
     own.extend(sightings::messages_logged(&messages));
@@ -97,20 +103,21 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     logs
 }
 
-fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, events: &[LogEvent]) -> Vec<Visit> {
-    let mut by_input: FxHashMap<InputId, Vec<AccessRecord>> = FxHashMap::default();
+fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, logs: &Logs) -> Vec<Visit> {
+    let mut by_source: FxHashMap<InputId, Vec<AccessRecord>> = FxHashMap::default();
     for r in access {
         if let Some(place) = r.place {
-            by_input.entry(place.input).or_default().push(r);
+            by_source.entry(logs.sources.source(place.input, vantage_of(&r))).or_default().push(r);
         }
     }
-    let mut inputs: Vec<InputId> = by_input.keys().copied().collect();
-    inputs.sort_unstable();
+    let mut sources: Vec<InputId> = by_source.keys().copied().collect();
+    sources.sort_unstable();
     let mut out = vec![];
-    for input in inputs {
-        let records = by_input.remove(&input).unwrap_or_default();
+    for source in sources {
+        let records = by_source.remove(&source).unwrap_or_default();
         let mut visits = sightings::access(&records, paths);
-        name_sessions(&mut visits, events, input);
+        visits.iter_mut().for_each(|v| v.input = source);
+        name_sessions(&mut visits, logs.events.iter().filter(|e| logs.sources.of_event(e) == source));
         sightings::handshakes(&mut visits);
         out.extend(visits);
     }
@@ -130,13 +137,14 @@ fn is_right_behind(v: &Visit, e: &LogEvent) -> bool {
 }
 
 /// A server says which session it created or refused right before the access line of that request.
-pub(super) fn name_sessions(visits: &mut [Visit], events: &[LogEvent], input: InputId) {
-    if events.is_empty() {
+pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item = &'e LogEvent>) {
+    let mut events = events.peekable();
+    if events.peek().is_none() {
         return;
     }
     let mut order: Vec<usize> = (0..visits.len()).collect();
     order.sort_by_key(|i| visits.get(*i).map(|v| v.place.number));
-    for e in events.iter().filter(|e| e.place.input == input) {
+    for e in events {
         let Some(session) = &e.session else { continue };
         let wanted = |v: &Visit| match e.kind {
             LogEventKind::SessionCreated => v.status == Some(200),
@@ -170,7 +178,7 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         .iter()
         .skip(first_log)
         .map(|v| (order_of(v.vantage), v.input))
-        .chain(logs.events.iter().map(|e| (order_of(e.vantage), e.place.input)))
+        .chain(logs.events.iter().map(|e| (order_of(e.vantage), logs.sources.of_event(e))))
         .collect();
     // Proxies' clocks first: they have the finest times and the most keys.
     inputs.sort_unstable();
@@ -184,7 +192,7 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         }
         // The line of the request says it too, where there is one.
         let said: FxHashSet<u64> = ticks.iter().map(|t| t.key).collect();
-        for e in logs.events.iter().filter(|e| e.place.input == input) {
+        for e in logs.events.iter().filter(|e| logs.sources.of_event(e) == input) {
             if let (LogEventKind::SessionCreated, Some(s), Some(w)) = (e.kind, &e.session, e.when)
                 && !said.contains(&clock::created(input, s, w.at, 0).key)
             {
@@ -204,7 +212,8 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         logs.offsets.insert(input, found);
         let Some(offset) = found else { continue };
         visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
-        for w in logs.events.iter_mut().filter(|e| e.place.input == input).filter_map(|e| e.when.as_mut()) {
+        let sources = &logs.sources;
+        for w in logs.events.iter_mut().filter(|e| sources.of_event(e) == input).filter_map(|e| e.when.as_mut()) {
             w.at = offset.apply(w.at);
         }
         ticks.iter_mut().for_each(|t| t.at = offset.apply(t.at));

@@ -27,6 +27,7 @@ mod quiet;
 pub mod retire;
 pub mod schema;
 pub mod sightings;
+pub mod sources;
 pub mod told;
 
 pub use answers::{Answer, HopCall, Oddity, ReplyRef};

@@ -8,6 +8,7 @@ use super::chain::Votes;
 use super::content::Known;
 use super::groups::{GroupKey, HopKey};
 use super::patterns::Look;
+use super::sources::Shown;
 use crate::mcp::{Rpc, Visit};
 use crate::model::id::RpcId;
 use crate::model::time::Time;
@@ -50,6 +51,8 @@ pub struct Past {
     pub unobserved: u64,
     /// Windows found in the lines of a log that was joined in parts.
     pub patterns: Option<Vec<super::patterns::Pattern>>,
+    /// What the lines of such a log show, those that retired too.
+    pub shown: Option<Shown>,
     /// Calls that retired: when they were asked, and the exchange, which order them among all.
     order: Vec<(i64, u64)>,
     /// Moments at which a request was refused, in order.

@@ -7,7 +7,7 @@
 
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
-use crate::model::place::Place;
+use crate::model::place::{InputId, Place};
 use crate::model::record::When;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -36,6 +36,8 @@ const SHOWN: (usize, usize, usize) = (2, 32, 3);
 pub struct Seen {
     /// The visit it was made of.
     pub exchange: u64,
+    /// Whose line it is.
+    pub source: InputId,
     /// Where it stands.
     pub place: Place,
     /// When the request began, as far as the line tells.
@@ -134,6 +136,7 @@ struct Followed {
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub exchange: u64,
+    pub source: InputId,
     pub place: Place,
     /// When the request began.
     pub at: When,
@@ -154,6 +157,7 @@ impl<'a> Look<'a> {
     pub(super) fn of(v: &'a Visit) -> Look<'a> {
         Look {
             exchange: v.exchange,
+            source: v.input,
             place: v.place,
             at: v.at,
             answered: v.answered(),
@@ -178,6 +182,7 @@ impl Seen {
     fn of(v: &Look<'_>) -> Seen {
         Seen {
             exchange: v.exchange,
+            source: v.source,
             place: v.place,
             asked: v.at.at,
             answered: v.answered,

@@ -80,6 +80,8 @@ impl Quiet {
     pub(super) fn count(&mut self, patterns: &Patterns, past: &mut Past) {
         for (n, calls) in (0u32..).zip(self.clients.drain(..)) {
             if let Some((peer, agent)) = patterns.who(n).filter(|_| calls.calls > 0) {
+                // Such lines show a status and no more.
+                past.shown.get_or_insert_default();
                 past.add_client(GroupKey::Client(peer, agent), calls);
             }
         }
@@ -96,6 +98,7 @@ impl Line {
         let r = &self.record;
         Look {
             exchange: sightings::exchange_of(self.place),
+            source: self.place.input,
             place: self.place,
             at: self.at,
             answered: self.answered,

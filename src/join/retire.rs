@@ -109,6 +109,7 @@ impl Parts {
     /// Takes the first `done` lines of a log that is read alone, in order of time.
     pub fn take_lines(&mut self, all: &mut Vec<Visit>, done: usize) {
         let lines = all.get(..done).unwrap_or_default();
+        lines.iter().for_each(|line| self.past.shown.get_or_insert_default().add(line));
         for line in lines.iter().filter(|v| may_refuse(v)) {
             self.past.note_refusal(line);
         }

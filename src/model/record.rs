@@ -137,6 +137,37 @@ pub enum LogEventKind {
     Other,
 }
 
+impl LogEventKind {
+    /// What a report calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogEventKind::SessionCreated => "session created",
+            LogEventKind::SessionEnded => "session ended",
+            LogEventKind::SessionCrashed => "session crashed",
+            LogEventKind::SessionExpired => "session expired",
+            LogEventKind::SessionRejected => "unknown session refused",
+            LogEventKind::ServerStarted => "server started",
+            LogEventKind::ServerStopping => "server stopping",
+            LogEventKind::ServerStopped => "server stopped",
+            LogEventKind::UnitStarted => "unit started",
+            LogEventKind::UnitStopping => "unit stopping",
+            LogEventKind::UnitStopped => "unit stopped",
+            LogEventKind::UnitFailed => "unit failed",
+            LogEventKind::UnitRestart => "unit restart scheduled",
+            LogEventKind::Processing => "request begun",
+            LogEventKind::Finished => "request finished",
+            LogEventKind::Cancelled => "request cancelled",
+            LogEventKind::ReplyDropped => "reply not delivered",
+            LogEventKind::UnknownReply => "reply not placed",
+            LogEventKind::UpstreamTimeout => "upstream timed out",
+            LogEventKind::UpstreamReset => "upstream reset",
+            LogEventKind::UpstreamRefused => "upstream not reached",
+            LogEventKind::Error => "error",
+            LogEventKind::Other => "other",
+        }
+    }
+}
+
 /// One event of a server's or proxy's own log.
 #[derive(Clone, Debug)]
 pub struct LogEvent {

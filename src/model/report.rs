@@ -102,6 +102,9 @@ pub struct InputInfo {
     pub shows: String,
 }
 
+/// How [`InputInfo::shows`] begins for a log from which no call can be made.
+pub const NO_REQUESTS: &str = "no requests";
+
 /// Counts over the whole run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Summary {

@@ -5,7 +5,7 @@ use super::table::{counted, grouped};
 use super::tables::{confidence_name, severity_name};
 use super::view::View;
 use crate::model::problem::ProblemKind;
-use crate::model::report::{Finding, InputInfo, Report, Severity};
+use crate::model::report::{Finding, InputInfo, NO_REQUESTS, Report, Severity};
 
 /// How much could be read: `12 calls in 1 session; 0 of 3 TLS connections readable: no keys`.
 pub fn coverage_line(report: &Report) -> String {
@@ -78,7 +78,7 @@ pub fn verdict(report: &Report) -> String {
     };
     if report.findings.is_empty() {
         if s.calls == 0 {
-            return format!("Nothing found, and no call to follow: {calls}.{known}{unseen}");
+            return format!("Nothing found, and no call to follow: {calls}.{known}{unseen}{}", instead(report));
         }
         return format!("Nothing found: {calls} followed.{known}{unseen}");
     }
@@ -90,6 +90,12 @@ pub fn verdict(report: &Report) -> String {
         .collect();
     let found = counted(report.findings.len() as u64, "finding");
     format!("{found} ({}) in {calls} followed.{known}{unseen}", parts.join(", "))
+}
+
+/// What inputs without requests hold, so that nothing found is not taken for nothing there.
+fn instead(report: &Report) -> String {
+    let told = report.inputs.iter().filter(|i| i.shows.starts_with(NO_REQUESTS));
+    told.map(|i| format!(" {} holds {}.", clean(&i.name), clean(&i.shows))).collect()
 }
 
 /// `certain, high, fault: server, cleared: proxy`.

@@ -5,6 +5,7 @@ use super::claim::duration;
 use crate::join::World;
 use crate::join::calls::JointCall;
 use crate::join::handlers::{Handled, ServerLog};
+use crate::join::sources::file_of;
 use crate::model::place::Hop;
 use crate::model::record::{LogEvent, LogEventKind};
 use crate::model::report::{Evidence, Finding};
@@ -99,7 +100,7 @@ fn cleared(world: &World, log: &ServerLog<'_>, f: &Finding, latencies: &[(Time, 
     let until = f.until.unwrap_or(from).max(from);
     let covers = world.input_start.get(&log.input).is_some_and(|t| *t <= from)
         && world.input_end.get(&log.input).is_some_and(|t| *t >= until)
-        && !world.gapped_inputs.contains(&log.input);
+        && !world.gapped_inputs.contains(&file_of(log.input));
     if !covers {
         return None;
     }
@@ -114,7 +115,7 @@ fn cleared(world: &World, log: &ServerLog<'_>, f: &Finding, latencies: &[(Time, 
     parts.extend(neighbours(latencies, f, from, until));
     let cited = handled.map(|(_, h)| h.ended.unwrap_or(h.began));
     Some(Evidence {
-        input: Some(log.input),
+        input: Some(file_of(log.input)),
         frame: None,
         line: cited.and_then(|e| e.place.as_line()),
         offset: None,

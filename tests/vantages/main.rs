@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 mod bodies;
 mod clocks;
+mod mixed;
 
 const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];
 

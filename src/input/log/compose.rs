@@ -10,7 +10,8 @@ pub static FORMAT: Format = Format {
     name: "compose",
     vantage: Vantage::Server,
     doc: "`docker compose logs` (with or without `-t`) and `up`: the container's name, a bar, the line. Without `-t` \
-          there is no time but what applications write themselves. `name exited with code N` is a stop of that container.",
+          there is no time but what applications write themselves. `name exited with code N` is a stop of that container. \
+          A container that writes access lines and says nothing else is a proxy, whatever its name.",
     samples: &[
         "mcp-1    | INFO:     Started server process [1]\nproxy-1  | starting\nmcp-1    | StreamableHTTP session manager started\nmcp-1 exited with code 137",
         "mcp-1  | 2026-11-29T19:50:39.584725130Z StreamableHTTP session manager started",
@@ -55,7 +56,7 @@ struct Compose {
 
 /// A reader.
 fn new(context: &LogContext<'_>) -> Box<dyn LineReader> {
-    Box::new(Compose { interpreter: Interpreter::new(context), input: context.input })
+    Box::new(Compose { interpreter: Interpreter::of_containers(context), input: context.input })
 }
 
 impl LineReader for Compose {
@@ -67,7 +68,7 @@ impl LineReader for Compose {
         let place = Place::line(self.input, number);
         let Some((name, rest)) = split(&line) else {
             // compose's own words between the containers'
-            if !app::is_known(&line) && !is_own(&line) {
+            if !self.interpreter.knows(&line, place) && !is_own(&line) {
                 out.problem(ProblemKind::UnknownLine, place, "a line without a container's name");
             }
             return self.interpreter.entry(&line, &Origin::at(place), out);

@@ -50,7 +50,11 @@ struct Cri {
 
 /// A reader.
 fn new(context: &LogContext<'_>) -> Box<dyn LineReader> {
-    Box::new(Cri { interpreter: Interpreter::new(context), input: context.input, partial: Partial::default() })
+    Box::new(Cri {
+        interpreter: Interpreter::of_containers(context),
+        input: context.input,
+        partial: Partial::default(),
+    })
 }
 
 impl LineReader for Cri {

@@ -54,7 +54,11 @@ struct Docker {
 
 /// A reader.
 fn new(context: &LogContext<'_>) -> Box<dyn LineReader> {
-    Box::new(Docker { interpreter: Interpreter::new(context), input: context.input, partial: Partial::default() })
+    Box::new(Docker {
+        interpreter: Interpreter::of_containers(context),
+        input: context.input,
+        partial: Partial::default(),
+    })
 }
 
 impl LineReader for Docker {

@@ -175,7 +175,7 @@ struct Short {
 /// A reader.
 pub(super) fn new(context: &LogContext<'_>) -> Box<dyn LineReader> {
     Box::new(Short {
-        interpreter: Interpreter::new(context),
+        interpreter: Interpreter::with_strays(context),
         clock: LocalClock::new(context.options, context.modified_ns),
         input: context.input,
         held: Some(Vec::new()),
@@ -277,8 +277,8 @@ impl Short {
             return;
         }
         let place = Place::line(self.input, number);
-        if !super::app::is_known(line) {
-            out.problem(ProblemKind::UnknownLine, place, "no journal line, and no application's");
+        if !self.interpreter.knows(line, place) {
+            out.problem(ProblemKind::UnknownLine, place, "no journal line, and no application's or proxy's");
         }
         self.interpreter.entry(line, &Origin::at(place), out);
     }

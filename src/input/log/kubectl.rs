@@ -64,7 +64,7 @@ struct Kubectl {
 
 /// A reader.
 fn new(context: &LogContext<'_>) -> Box<dyn LineReader> {
-    Box::new(Kubectl { interpreter: Interpreter::new(context), input: context.input, entries: 0 })
+    Box::new(Kubectl { interpreter: Interpreter::of_containers(context), input: context.input, entries: 0 })
 }
 
 impl LineReader for Kubectl {

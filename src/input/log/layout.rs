@@ -188,6 +188,11 @@ impl ProxyLines {
         ProxyLines { strays: Strays::default(), shared: Shared::new(context, Vantage::Proxy) }
     }
 
+    /// Is it such a line, whatever it says?
+    pub(super) fn knows(&mut self, message: &[u8], place: Place) -> bool {
+        self.strays.parse(message.trim_ascii_end(), place, &mut self.shared).is_some()
+    }
+
     /// What a message says, if it is such a line; inferred times are told to `out`.
     pub fn read(&mut self, message: &[u8], place: Place, out: &mut dyn RecordSink) -> Option<Record> {
         let parsed = self.strays.parse(message.trim_ascii_end(), place, &mut self.shared);

@@ -4,6 +4,7 @@ use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
 use crate::join::coverage::Coverage;
+use crate::join::sources::file_of;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
@@ -57,9 +58,11 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     let (call, visit) = (world.hop_call(u.record)?, world.visit_of(u.record)?);
     let name = call_name(world, call);
     let mut evidence = vec![at_request(visit, format!("the client's record of {name}"))];
-    for input in &u.coverage.inputs {
+    let mut inputs: Vec<u32> = u.coverage.inputs.iter().map(|i| file_of(*i)).collect();
+    inputs.dedup();
+    for input in inputs {
         evidence.push(crate::model::report::Evidence {
-            input: Some(*input),
+            input: Some(input),
             frame: None,
             line: None,
             offset: None,

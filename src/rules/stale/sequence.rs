@@ -1,7 +1,7 @@
 //! The annotated sequence of a window, as people write it in reports:
 //! `17:19:52  POST /mcp -> 404  stale session id`.
 
-use super::sessions::{Refused, answered_at};
+use super::sessions::Refused;
 use crate::join::World;
 use crate::mcp::Visit;
 use crate::model::report::SequenceLine;
@@ -51,7 +51,7 @@ fn line(visit: &Visit, r: &Refused, refused: bool) -> SequenceLine {
         format!("line {}", visit.place.number)
     };
     SequenceLine {
-        at: if refused { answered_at(visit) } else { visit.at.at },
+        at: if refused { visit.answered() } else { visit.at.at },
         what: format!("{method} {path}"),
         status: visit.status,
         note: note.join(", "),

@@ -78,11 +78,6 @@ pub fn calls_of(world: &World, v: u32) -> Vec<CallKey> {
     (first..first + n).filter_map(|c| world.key(c)).collect()
 }
 
-/// When a visit's response head was seen.
-pub fn answered_at(visit: &Visit) -> Time {
-    visit.answered()
-}
-
 /// Every session that was refused at least once, in order of the first refusal.
 pub fn refused_sessions(world: &World) -> Vec<Refused> {
     let mut by_session: FxHashMap<&SessionId, Vec<u32>> = FxHashMap::default();
@@ -100,13 +95,13 @@ pub fn refused_sessions(world: &World) -> Vec<Refused> {
 
 /// When the session was first refused.
 pub fn first_refusal(world: &World, r: &Refused) -> Option<Time> {
-    r.refusals.first().and_then(|v| world.visits.get(*v as usize)).map(answered_at)
+    r.refusals.first().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered)
 }
 
 fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refused> {
     let get = |v: u32| world.visits.get(v as usize);
     let ok = is_answered;
-    let first_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).map(answered_at).min();
+    let first_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).map(Visit::answered).min();
     // A 404 on a path where the session never was is about the path.
     let paths: Vec<&str> = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).filter_map(Visit::path).collect();
     let mut refusals: Vec<u32> = vec![];
@@ -125,10 +120,10 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     // A 400 in no words on a session that goes on was about that one request.
     let last_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v) && !v.is_get()).map(|v| v.asked).max();
     refusals.retain(|v| {
-        get(*v).is_some_and(|x| refusal(x) != Some(Refusal::Odd) || last_ok.is_none_or(|t| t <= answered_at(x)))
+        get(*v).is_some_and(|x| refusal(x) != Some(Refusal::Odd) || last_ok.is_none_or(|t| t <= x.answered()))
     });
     let first = *refusals.first()?;
-    let opened = answered_at(get(first)?);
+    let opened = get(first)?.answered();
     let begun_before = first_ok.is_none() && began_before(world, get(first)?);
     if begun_before && refusals.len() < 3 {
         return None;

@@ -1,6 +1,6 @@
 //! `stale/stranded`
 
-use super::sessions::{Standing, answered_at};
+use super::sessions::Standing;
 use crate::join::World;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
@@ -70,7 +70,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             .filter_map(|v| world.visits.get(*v as usize))
             .any(|v| v.is_delete() && v.asked <= last.asked);
         let end = world.input_end.get(&first.input).copied().unwrap_or(last.asked);
-        let watched = end.since(answered_at(last));
+        let watched = end.since(last.answered());
         if deleted || watched < WATCHED_NS && r.refusals.len() < 3 {
             continue;
         }
@@ -93,13 +93,13 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             },
             fault: vec![Hop::Client],
             session: Some(r.session.clone()),
-            at: Some(answered_at(first)),
-            until: Some(answered_at(last)),
+            at: Some(first.answered()),
+            until: Some(last.answered()),
             others: r.calls(world),
             summary: format!(
                 "the session was refused {} times and the client never re-initialised in the {} watched since.",
                 r.refusals.len(),
-                duration(end.since(answered_at(first)))
+                duration(end.since(first.answered()))
             ),
             evidence,
             ..Claim::default()

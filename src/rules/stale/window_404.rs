@@ -1,7 +1,6 @@
 //! `stale/404-window`
 
 use super::pattern::patterns;
-use super::sessions::answered_at;
 use super::windows::Story;
 use crate::join::World;
 use crate::join::patterns::Pattern;
@@ -53,7 +52,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             .extend(first.head.map(|h| at_mark(first, h, format!("refused, status {}", first.status.unwrap_or(0)))));
         evidence.push(at_request(init, "the client re-initialises"));
         let lost = window.lost.len();
-        let took = duration(init.asked.since(answered_at(first)));
+        let took = duration(init.asked.since(first.answered()).max(0));
         let summary = match lost {
             0 => format!(
                 "a stale session id was refused; the client re-initialised {took} later and lost no call seen here."
@@ -105,7 +104,7 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
 /// fits no other's may be the ones that others tell of, and are told where there are more.
 fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
     let patterns = patterns(world);
-    let input = |p: &Pattern| p.refused.place.input;
+    let input = |p: &Pattern| p.refused.source;
     let is_apart = |p: &Pattern| !world.logs.is_aligned(input(p));
     let told = told + patterns.iter().filter(|(p, _)| !is_apart(p)).count();
     let mut own: FxHashMap<u32, usize> = FxHashMap::default();

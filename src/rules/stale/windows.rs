@@ -2,7 +2,7 @@
 
 use super::pattern::is_restart;
 use super::sequence::sequence;
-use super::sessions::{Refused, Standing, answered_at, calls_of, first_refusal};
+use super::sessions::{Refused, Standing, calls_of, first_refusal};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::clients::was_answered;
@@ -110,7 +110,7 @@ fn began(died: &[Time], opened: Option<Time>) -> Option<Time> {
 
 /// Does an `initialize` come within a second of the last refusal?
 fn at_once(world: &World, r: &Refused, init: u32) -> bool {
-    let last = r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(answered_at);
+    let last = r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
     let asked = world.visits.get(init as usize).map(|x| x.asked);
     last.zip(asked).is_some_and(|(l, a)| a.since(l).abs() < 1_000_000_000)
 }
@@ -235,7 +235,7 @@ fn window(
                 && !v.carries("notifications/initialized")
                 && v.status.is_some_and(|s| (200..300).contains(&s))
         })
-        .map(answered_at)
+        .map(Visit::answered)
         .min();
     let set_up = after.iter().take_while(|v| get(v).is_some_and(is_set_up)).count();
     let last_set_up = after
@@ -256,17 +256,18 @@ fn window(
     };
     let until = next.or(next_call);
     let claimed = [alone.of_session(new.as_ref()), alone.of_session(Some(&r.session))].concat();
-    lost.extend(unsent_in(world, &claimed, answered_at(first), until));
+    lost.extend(unsent_in(world, &claimed, first.answered(), until));
     lost.sort_unstable();
     lost.dedup();
     Some(Window {
         stale_session: Some(r.session.clone()),
         new_session: new,
-        opened: Some(answered_at(first)),
+        opened: Some(first.answered()),
         initialize: Some(initialize.at.at),
         recovered,
         next_call,
-        silence_s: next.map(|n| (n.since(last_set_up) as f64 / 1e6).round() / 1e3),
+        // Two logs' clocks can disagree on what came first; nobody is silent for less than no time.
+        silence_s: next.map(|n| (n.since(last_set_up).max(0) as f64 / 1e6).round() / 1e3),
         cause: Some(cause(world, r, restarts)),
         trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
         lost,
@@ -377,13 +378,13 @@ fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
     let opened = opened?;
     let alive = r.visits.iter().filter_map(|v| world.visits.get(*v as usize));
     let last_alive =
-        alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(answered_at).filter(|t| *t <= opened).max();
+        alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(Visit::answered).filter(|t| *t <= opened).max();
     let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize));
     let coarse = first.map_or(0, |v| v.at.error_ns.min(1_000_000_000)) + 100_000_000;
     let (mut between, mut slack) = (vec![], coarse);
     for e in &world.logs.events {
         let Some(when) = e.when else { continue };
-        let error = clock_error(world, e.place.input).max(when.error_ns).min(2_000_000_000) + coarse;
+        let error = clock_error(world, world.logs.sources.of_event(e)).max(when.error_ns).min(2_000_000_000) + coarse;
         let before = when.at <= opened.plus_ns(error);
         let after = last_alive.is_none_or(|t| when.at.plus_ns(error) >= t);
         if !before || !after {

@@ -1,7 +1,8 @@
 //! `stale/wrong-status`
 
-use super::sessions::{Refused, answered_at};
+use super::sessions::Refused;
 use crate::join::World;
+use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
@@ -52,8 +53,8 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             },
             fault: vec![Hop::Server],
             session: Some(r.session.clone()),
-            at: Some(answered_at(first)),
-            until: r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(answered_at),
+            at: Some(first.answered()),
+            until: r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered),
             others: r.calls(world),
             summary: format!("an unknown session id was refused with {status} instead of 404{said}."),
             evidence,

@@ -158,13 +158,19 @@ fn cut(text: &str) -> &str {
 pub(super) struct Emitter {
     names: FxHashMap<Box<str>, Arc<str>>,
     vantage: Vantage,
+    /// The user said so.
+    pub is_told: bool,
 }
 
 impl Emitter {
     /// For one input; applications are servers unless `--vantage` says otherwise.
     pub fn new(context: &LogContext<'_>) -> Emitter {
         let chosen = context.options.vantages.iter().rev().find(|(_, path)| same_file(path, context.name));
-        Emitter { names: FxHashMap::default(), vantage: chosen.map_or(Vantage::Server, |(v, _)| *v) }
+        Emitter {
+            names: FxHashMap::default(),
+            vantage: chosen.map_or(Vantage::Server, |(v, _)| *v),
+            is_told: chosen.is_some(),
+        }
     }
 
     fn name(&mut self, s: &str) -> Arc<str> {

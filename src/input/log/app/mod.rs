@@ -5,6 +5,7 @@
 //! message, after nothing but a head ([`head`]). What a tool's argument quotes is not the server's.
 
 mod access;
+mod ansi;
 mod emit;
 mod fields;
 mod fold;
@@ -22,7 +23,9 @@ mod tests;
 mod tools;
 mod traceback;
 mod uvicorn;
+mod writers;
 
+pub(super) use ansi::plain;
 pub use emit::{Cursor, Origin};
 pub use gunicorn::FORMAT as GUNICORN;
 pub use json_lines::FORMAT as JSON_LINES;
@@ -34,12 +37,14 @@ use super::layout::ProxyLines;
 use super::reading::{self, LocalClock};
 use super::{LogContext, RecordSink, journal};
 use crate::model::limits;
+use crate::model::place::{Place, Vantage};
 use crate::model::problem::ProblemKind;
 use crate::model::record::{LogEventKind, Record, When};
 use emit::{Emitter, Held};
 use fold::Fold;
 use phrase::{Anchor, Meaning, PHRASES, Said};
 use std::borrow::Cow;
+use writers::{Asked, Writers};
 
 /// Resolution from which a container's time is finer than what an application writes, ns.
 const COARSE_NS: i64 = 400_000_000;
@@ -69,16 +74,33 @@ pub struct Interpreter {
     emitter: Emitter,
     streams: Vec<Stream>,
     proxies: ProxyLines,
+    writers: Writers,
 }
 
 impl Interpreter {
-    /// For one input.
+    /// For a file of an application's, or a journal of named programs.
     pub fn new(context: &LogContext<'_>) -> Interpreter {
+        Interpreter::with(context, Asked::Nobody)
+    }
+
+    /// For a log whose names say nothing of what the containers run.
+    pub fn of_containers(context: &LogContext<'_>) -> Interpreter {
+        Interpreter::with(context, Asked::All)
+    }
+
+    /// For a log of named programs with lines from elsewhere in it.
+    pub fn with_strays(context: &LogContext<'_>) -> Interpreter {
+        Interpreter::with(context, Asked::Nameless)
+    }
+
+    fn with(context: &LogContext<'_>, asked: Asked) -> Interpreter {
+        let emitter = Emitter::new(context);
         Interpreter {
             clock: LocalClock::new(context.options, context.modified_ns),
-            emitter: Emitter::new(context),
             streams: Vec::new(),
             proxies: ProxyLines::new(context),
+            writers: Writers::new(if emitter.is_told { Asked::Nobody } else { asked }),
+            emitter,
         }
     }
 
@@ -92,6 +114,12 @@ impl Interpreter {
         let when = self.when(&first, json.as_ref(), origin, out);
         out.entry(when);
         let origin = Origin { when, ..*origin };
+        if self.writers.is_asked(&origin)
+            && self.writers.known(&origin).is_none()
+            && self.is_applications(&first, json.as_ref(), &origin)
+        {
+            self.writers.is_server(&origin, out);
+        }
         let said = match json {
             Some(json) if json.is_proxy && self.proxy(&first, &origin, out) => true,
             Some(json) => self.emitter.json(json, &first, &origin, out),
@@ -103,6 +131,11 @@ impl Interpreter {
         for line in lines.filter(|l| !l.is_empty()) {
             self.continuation(line, &origin, out);
         }
+    }
+
+    /// Is this a line that an application or a proxy writes?
+    pub(super) fn knows(&mut self, line: &[u8], place: Place) -> bool {
+        is_known(line) || self.proxies.knows(line, place)
     }
 
     /// A further line of the entry before: no entry of its own.
@@ -135,6 +168,7 @@ impl Interpreter {
                 self.emitter.error(held.text(), &held.origin(), out);
             }
         }
+        self.writers.finish(out);
     }
 
     /// The time of an entry: its container's, refined by the application's own where that is
@@ -271,6 +305,9 @@ impl Interpreter {
         match meaning(text) {
             Some(Found::Event(kind, said)) => self.emitter.event(kind, said, text, origin, out),
             Some(Found::Access(line)) => {
+                if line.reading.is_some() && self.common(text, origin, out) {
+                    return;
+                }
                 let when = origin.when.or_else(|| line.reading.and_then(|r| self.clock.resolve(&r)).map(|i| i.when));
                 self.emitter.access(&line, when, origin, out);
             }
@@ -284,9 +321,47 @@ impl Interpreter {
         }
     }
 
+    /// Is this a line that no proxy writes?
+    fn is_applications(&mut self, line: &str, json: Option<&json_lines::Json<'_>>, origin: &Origin<'_>) -> bool {
+        if let Some(json) = json {
+            return json.has_level && !json.is_proxy && !self.proxies.knows(line.as_bytes(), origin.place);
+        }
+        match meaning(line) {
+            Some(Found::Event(kind, _)) if kind != LogEventKind::Error => true,
+            Some(Found::Access(line)) => line.reading.is_none(),
+            _ => head::stamp(line.as_bytes()).is_some() && !self.proxies.knows(line.as_bytes(), origin.place),
+        }
+    }
+
+    /// A line of the common log format where it is open who writes it; `false`: it is not.
+    fn common(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> bool {
+        if !self.writers.is_asked(origin) {
+            return false;
+        }
+        // Traefik's goes on behind the user agent.
+        let is_traefiks = text.ends_with("ms");
+        match self.writers.known(origin) {
+            Some(Vantage::Server) if !is_traefiks => false,
+            Some(_) => self.proxy(text, origin, out),
+            None if is_traefiks => self.proxy(text, origin, out),
+            None => match self.proxy_record(text, origin, out) {
+                Some(Record::Access(line)) => {
+                    self.writers.hold(origin, line, out);
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+
     /// A proxy's access or error line inside this log; `false` if it is none.
     fn proxy(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> bool {
-        let Some(mut record) = self.proxies.read(text.as_bytes(), origin.place, out) else { return false };
+        let record = self.proxy_record(text, origin, out);
+        record.map(|record| out.record(record)).is_some()
+    }
+
+    fn proxy_record(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> Option<Record> {
+        let mut record = self.proxies.read(text.as_bytes(), origin.place, out)?;
         // where the proxy wrote whole seconds, the container's time of its line is the better end
         if let (Record::Access(access), Some(outer)) = (&mut record, origin.when)
             && access.end.is_some_and(|end| end.error_ns >= COARSE_NS && outer.error_ns < COARSE_NS)
@@ -299,8 +374,7 @@ impl Interpreter {
             event.when = origin.when.or(event.when);
             event.pid = event.pid.or(origin.pid);
         }
-        out.record(record);
-        true
+        Some(record)
     }
 }
 
@@ -406,32 +480,4 @@ fn refine(outer: When, inner: When) -> When {
 /// Bytes as text, what is no UTF-8 replaced.
 fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
-/// A line without ANSI escape sequences (ECMA-48 CSI and OSC), trailing white space and CR.
-pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
-    let line = line.trim_ascii_end();
-    let Some(first) = memchr::memchr(0x1b, line) else { return Cow::Borrowed(line) };
-    let mut out = line.get(..first).unwrap_or_default().to_vec();
-    let mut rest = line.get(first..).unwrap_or_default();
-    while let Some((&b, after)) = rest.split_first() {
-        if b != 0x1b {
-            let n = memchr::memchr(0x1b, rest).unwrap_or(rest.len());
-            out.extend_from_slice(rest.get(..n).unwrap_or_default());
-            rest = rest.get(n..).unwrap_or_default();
-            continue;
-        }
-        rest = match after.first() {
-            Some(b'[') => {
-                let end = after.iter().skip(1).position(|b| (0x40..=0x7e).contains(b));
-                end.and_then(|e| after.get(e + 2..)).unwrap_or_default()
-            }
-            Some(b']') => {
-                let end = after.iter().position(|b| matches!(b, 0x07 | 0x1b)).unwrap_or(after.len());
-                after.get(end + 1..).unwrap_or_default()
-            }
-            _ => after.get(1..).unwrap_or_default(),
-        };
-    }
-    Cow::Owned(out.trim_ascii_end().to_vec())
 }

@@ -1,0 +1,130 @@
+//! Which lines of a log have one writer. A journal or a container's log can hold the access lines of the proxy
+//! beside those of the server: each is a vantage point of its own, and absence from one says nothing of the other.
+
+use crate::mcp::Visit;
+use crate::model::place::{InputId, Vantage};
+use crate::model::record::{AccessRecord, LogEvent, When};
+use crate::model::time::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Set in the number of a source that is the proxy's lines in a server's log; the rest is the input's number.
+const ASIDE: InputId = 1 << 31;
+
+/// The input that a source is in.
+pub const fn file_of(source: InputId) -> InputId {
+    source & !ASIDE
+}
+
+/// Sources of the logs of a run. What is an input to the rest of the house is a source here: they differ in
+/// logs that hold lines of several vantage points.
+#[derive(Debug, Default)]
+pub struct Sources {
+    mixed: FxHashSet<InputId>,
+    spans: FxHashMap<InputId, (Time, Time)>,
+}
+
+impl Sources {
+    /// Finds the logs with access lines of both proxy and server.
+    pub fn of(access: &[AccessRecord], events: &[LogEvent]) -> Sources {
+        let vantages = access.iter().filter_map(|r| Some((r.place?.input, vantage_of(r))));
+        let seen: FxHashSet<(InputId, Vantage)> = vantages.collect();
+        let both = |i: &InputId| seen.contains(&(*i, Vantage::Proxy)) && seen.contains(&(*i, Vantage::Server));
+        let mixed = seen.iter().map(|(i, _)| *i).filter(both).collect();
+        let mut sources = Sources { mixed, spans: FxHashMap::default() };
+        if sources.mixed.is_empty() {
+            return sources;
+        }
+        for r in access {
+            let Some(place) = r.place else { continue };
+            sources.spans(place.input, vantage_of(r), r.end.or(r.start));
+        }
+        for e in events {
+            sources.spans(e.place.input, e.vantage, e.when);
+        }
+        sources
+    }
+
+    fn spans(&mut self, input: InputId, vantage: Vantage, when: Option<When>) {
+        let (true, Some(when)) = (self.mixed.contains(&input), when) else { return };
+        let span = self.spans.entry(self.source(input, vantage)).or_insert((when.at, when.at));
+        *span = (span.0.min(when.at), span.1.max(when.at));
+    }
+
+    /// The source of a line.
+    pub fn source(&self, input: InputId, vantage: Vantage) -> InputId {
+        if vantage == Vantage::Proxy && self.mixed.contains(&input) { input | ASIDE } else { input }
+    }
+
+    /// The source of an event.
+    pub fn of_event(&self, event: &LogEvent) -> InputId {
+        self.source(event.place.input, event.vantage)
+    }
+
+    /// First and last time of each source that is only a part of its input, on its own clock.
+    pub fn parts(&self) -> impl Iterator<Item = (InputId, Time, Time)> + '_ {
+        self.spans.iter().map(|(source, (first, last))| (*source, *first, *last))
+    }
+}
+
+/// Where a line was written, a proxy's unless it says otherwise.
+pub fn vantage_of(record: &AccessRecord) -> Vantage {
+    record.vantage.unwrap_or(Vantage::Proxy)
+}
+
+/// What the lines of a source show by themselves: what others know of the same requests is not theirs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown {
+    /// Which session a request is of.
+    pub sessions: bool,
+    /// Which request began a session.
+    pub begins: bool,
+    /// Request bodies.
+    pub requests: bool,
+    /// Response bodies.
+    pub replies: bool,
+}
+
+impl Shown {
+    /// Adds what a line says.
+    pub fn add(&mut self, line: &Visit) {
+        // A refused session can be known from what the server says beside its lines.
+        self.sessions |= line.session.is_some() && !matches!(line.status, Some(400 | 404));
+        self.begins |= line.given.is_some();
+        self.requests |= line.rpc.iter().any(|r| r.body.is_some());
+        self.replies |= line.replies.iter().any(|r| r.body.is_some());
+    }
+
+    /// In words.
+    pub fn text(&self) -> String {
+        let mut shown = vec!["status"];
+        let mut lacking = vec![];
+        match (self.sessions, self.begins) {
+            (true, _) => shown.push("session"),
+            (false, true) => shown.push("where sessions begin"),
+            (false, false) => lacking.push("no session"),
+        }
+        match (self.requests, self.replies) {
+            (true, true) => shown.push("bodies"),
+            (true, false) => (shown.push("requests"), lacking.push("no replies")).1,
+            (false, true) => (shown.push("replies"), lacking.push("no requests")).1,
+            (false, false) => lacking.push("no bodies"),
+        }
+        let lacking = if lacking.is_empty() { String::new() } else { format!("; {}", lacking.join(", ")) };
+        format!("{}{lacking}", shown.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lines_say_in_words() {
+        let told = |sessions, begins, requests, replies| Shown { sessions, begins, requests, replies }.text();
+        assert_eq!(told(true, true, false, false), "status, session; no bodies");
+        assert_eq!(told(false, false, false, false), "status; no session, no bodies");
+        assert_eq!(told(false, true, false, false), "status, where sessions begin; no bodies");
+        assert_eq!(told(true, false, true, false), "status, session, requests; no replies");
+        assert_eq!(told(false, false, true, true), "status, bodies; no session");
+    }
+}
