@@ -256,7 +256,7 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<(u32,
 }
 
 /// The session that each `initialize` of a client was given: the next new one that it names.
-fn sessions_given(visits: &[Visit], clients: &[u32]) -> FxHashMap<u32, Arc<str>> {
+pub(super) fn sessions_given(visits: &[Visit], clients: &[u32]) -> FxHashMap<u32, Arc<str>> {
     let mut order: Vec<u32> = clients.to_vec();
     order.sort_by_key(|c| visits.get(*c as usize).map(|v| (v.input, v.asked, v.place)));
     let (mut out, mut open, mut known) = (FxHashMap::default(), None, FxHashSet::default());

@@ -29,6 +29,8 @@ struct Records {
     clients: FxHashMap<u32, Calls>,
     /// Requests in each log, by time.
     lines: FxHashMap<u32, Vec<(Time, u32)>>,
+    /// When each server's log says that it went up or down, in order.
+    up: FxHashMap<u32, Vec<(Time, u64, bool)>>,
     /// Captures that hold other calls of a client's record, so that they are on its path.
     captures: FxHashMap<u32, Vec<u32>>,
 }
@@ -80,7 +82,14 @@ impl Records {
             }
         }
         captures.values_mut().for_each(|l| l.sort_unstable());
-        Records { clients, lines, captures }
+        let mut up: FxHashMap<u32, Vec<(Time, u64, bool)>> = FxHashMap::default();
+        for e in world.logs.events.iter().filter(|e| e.vantage == Vantage::Server) {
+            if let (Some(when), Some(is_up)) = (e.when, e.kind.is_up()) {
+                up.entry(world.logs.sources.of_event(e)).or_default().push((when.at, e.place.number, is_up));
+            }
+        }
+        up.values_mut().for_each(|l| l.sort_unstable());
+        Records { clients, lines, up, captures }
     }
 }
 
@@ -140,6 +149,7 @@ impl World {
             .copied()
             .filter(|i| self.spans(*i, at, by))
             .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
+            .filter(|i| !self.was_down(*i, at, records))
             .filter(|i| {
                 let lacks = self.lacks(*i, visit, records);
                 sure.extend((lacks == Lacks::ThisOne).then_some(file_of(*i)));
@@ -162,6 +172,21 @@ impl World {
         let mut inputs = captures;
         inputs.append(&mut logs);
         Some(Coverage { inputs, confidence })
+    }
+
+    /// Was the server that writes this log down about then? What came meanwhile was refused before it.
+    fn was_down(&self, source: u32, at: Time, records: &Records) -> bool {
+        let error = self.logs.offsets.get(&source).copied().flatten().map_or(0, |o| o.error_ns) + SLACK_NS;
+        let told = records.up.get(&source).map_or(&[][..], |l| l);
+        let before = told.get(..told.partition_point(|(t, _, _)| *t <= at.plus_ns(error))).unwrap_or_default();
+        let Some((down, _, _)) = before.iter().rfind(|(_, _, up)| !up) else { return false };
+        let up_again = before.last().is_some_and(|(_, _, up)| *up);
+        let answers = || {
+            let lines = records.lines.get(&source).map_or(&[][..], |l| l);
+            let next = lines.get(lines.partition_point(|(t, _)| t <= down)..).and_then(|l| l.first());
+            next.is_some_and(|(t, _)| *t <= at)
+        };
+        *down >= at.plus_ns(-error) || !up_again && !answers()
     }
 
     /// Does a log have fewer requests than the client says it made around that time? Lines are joined by

@@ -4,6 +4,7 @@ use super::attach::{attach, of_input};
 use super::chain::Chains;
 use super::clock::{self, Tick};
 use super::drift::Offset;
+use super::islands::{self, Source};
 use super::sources::{Shown, Sources, vantage_of};
 use super::{clients, sightings};
 use crate::mcp::Tracked;
@@ -41,9 +42,6 @@ impl Logs {
         !matches!(self.offsets.get(&input), Some(None))
     }
 }
-
-/// An offset below this is taken for none: it is within what response times explain, ns.
-const NOTHING_NS: i64 = 400_000_000;
 
 /// Puts all captures on the clock of the first, by exchanges that both sides of a proxy saw.
 pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>> {
@@ -168,7 +166,7 @@ pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item
     }
 }
 
-/// Puts every log on the reference clock: that of the captures, else of the first log with requests.
+/// Puts every log on the reference clock: that of the captures, else of the first of those logs that can be aligned.
 fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     let mut reference: Vec<Tick> = vec![];
     visits.iter().take(first_log).for_each(|v| clock::ticks(v, &mut reference));
@@ -183,12 +181,20 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     // Proxies' clocks first: they have the finest times and the most keys.
     inputs.sort_unstable();
     inputs.dedup_by_key(|(_, input)| *input);
+    let mut sources = vec![];
     for (_, input) in inputs {
         let mut ticks = vec![];
         visits.iter().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::ticks(v, &mut ticks));
         if !wire {
             let own: Vec<&Visit> = visits.iter().skip(first_log).filter(|v| v.input == input).collect();
             clock::sequences(&own, &mut ticks);
+        }
+        // A client records no session that it was given, but the one that it names from then on.
+        for (n, session) in clients::sessions_given(visits, &of_client(visits, input)) {
+            if let Some(v) = visits.get(n as usize).filter(|v| v.at.error_ns < i64::MAX / 8) {
+                let answered = v.ended.map_or(v.asked, |m| m.at);
+                ticks.push(clock::created(input, &session, answered, v.at.error_ns));
+            }
         }
         // The line of the request says it too, where there is one.
         let said: FxHashSet<u64> = ticks.iter().map(|t| t.key).collect();
@@ -199,30 +205,24 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
                 ticks.push(clock::created(input, s, w.at, w.error_ns));
             }
         }
-        if ticks.is_empty() {
-            continue;
+        if !ticks.is_empty() {
+            sources.push(Source { input, ticks });
         }
-        if reference.is_empty() {
-            logs.offsets.insert(input, Some(Offset::none(0)));
-            reference = ticks;
-            continue;
-        }
-        let found = clock::offset(&reference, &ticks);
-        let found = found.map(|o| if is_nothing(&o) { Offset::none(o.error_ns) } else { o });
+    }
+    for (input, found) in islands::offsets(reference, sources) {
         logs.offsets.insert(input, found);
         let Some(offset) = found else { continue };
         visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
-        let sources = &logs.sources;
-        for w in logs.events.iter_mut().filter(|e| sources.of_event(e) == input).filter_map(|e| e.when.as_mut()) {
+        let own = &logs.sources;
+        for w in logs.events.iter_mut().filter(|e| own.of_event(e) == input).filter_map(|e| e.when.as_mut()) {
             w.at = offset.apply(w.at);
         }
-        ticks.iter_mut().for_each(|t| t.at = offset.apply(t.at));
-        reference.extend(ticks);
     }
 }
 
-fn is_nothing(o: &Offset) -> bool {
-    o.drift.is_none() && o.ns.abs() <= o.error_ns + NOTHING_NS
+fn of_client(visits: &[Visit], input: InputId) -> Vec<u32> {
+    let mine = |v: &Visit| v.input == input && v.vantage == Vantage::Client;
+    (0u32..).zip(visits).filter(|(_, v)| mine(v)).map(|(n, _)| n).collect()
 }
 
 fn order_of(vantage: Vantage) -> u8 {

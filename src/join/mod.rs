@@ -17,6 +17,7 @@ pub mod drift;
 pub mod fate;
 pub mod groups;
 pub mod handlers;
+mod islands;
 mod kept;
 pub mod lines;
 pub mod logs;

@@ -138,6 +138,19 @@ pub enum LogEventKind {
 }
 
 impl LogEventKind {
+    /// Whether the server takes requests from then on; none: it says nothing of that.
+    pub const fn is_up(self) -> Option<bool> {
+        match self {
+            LogEventKind::ServerStarted => Some(true),
+            LogEventKind::ServerStopping
+            | LogEventKind::ServerStopped
+            | LogEventKind::UnitStopping
+            | LogEventKind::UnitStopped
+            | LogEventKind::UnitFailed => Some(false),
+            _ => None,
+        }
+    }
+
     /// What a report calls it.
     pub const fn name(self) -> &'static str {
         match self {

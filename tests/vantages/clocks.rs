@@ -110,6 +110,51 @@ fn logs_that_fit_at_no_offset_are_joined_by_nothing() {
     assert!(report.calls.iter().all(|c| c.sightings.len() == 1), "{:?}", report.calls);
 }
 
+/// A refusal and a handshake of two logs whose clocks are not known against each other are no window.
+#[test]
+fn what_came_after_what_is_not_read_off_two_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("one.log"), folder.path().join("other.log"));
+    let line = |second: u32, status: u16| {
+        format!("10.0.0.7 - - [29/Nov/2026:20:40:{second:02} +0000] \"POST /mcp HTTP/1.1\" {status} 90 \"-\" \"x\"\n")
+    };
+    std::fs::write(&one, [line(1, 404), line(3, 200), line(3, 202)].concat()).unwrap();
+    assert_eq!(rules(&analyze(std::slice::from_ref(&one))), ["stale/404-window"]);
+    std::fs::write(&one, line(1, 404)).unwrap();
+    std::fs::write(&other, [line(3, 200), line(3, 202)].concat()).unwrap();
+    let report = analyze(&[one, other]);
+    assert_eq!(report.inputs.iter().map(|i| i.clock_offset_ms).collect::<Vec<_>>(), [Some(0.0), None]);
+    assert_eq!(rules(&report), Vec::<&str>::new());
+}
+
+/// The client's record has nothing in common with an access log without sessions, and both have with the journal.
+#[test]
+fn clocks_are_told_through_a_third_source() {
+    let killed =
+        |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/06b-orphan-server-killed").join(name);
+    let text = |name: &str| std::fs::read_to_string(killed(name)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (record, access) = (folder.path().join("client.jsonl"), folder.path().join("access.log"));
+    let with = |of_client: i64, of_proxy: i64| {
+        std::fs::write(&record, moved(&text("client.jsonl"), of_client)).unwrap();
+        std::fs::write(&access, combined(&moved(&text("access.json.log"), of_proxy))).unwrap();
+        analyze(&[record.clone(), access.clone(), killed("journal.json")])
+    };
+    let truth = with(0, 0);
+    // The server was down, which is no reason to say that the client sent nothing; and the one call that came back
+    // with an error is the one that was refused.
+    assert_eq!(rules(&truth), ["orphaned/cut-off", "stale/404-window"]);
+    let refused = truth.findings.iter().find(|f| f.rule == "orphaned/cut-off").unwrap();
+    assert!(refused.summary.starts_with("fast_echo (id 6)"), "{}", refused.summary);
+    let late = with(3600, 0);
+    assert_eq!(said(&late), said(&truth));
+    assert!(late.inputs[0].clock_offset_ms.is_some_and(|ms| (ms + 3_600_000.0).abs() < 1000.0));
+    // Whole seconds of an hour before fit nothing: client and journal have each other still.
+    let apart = with(0, -3600);
+    assert!(apart.inputs[0].clock_offset_ms.is_some() && apart.inputs[2].clock_offset_ms.is_some());
+    assert!(!rules(&apart).contains(&"orphaned/never-sent"), "{:?}", rules(&apart));
+}
+
 /// A little-endian pcap with every packet's time moved.
 fn capture_moved(bytes: &[u8], seconds: i64) -> Vec<u8> {
     let mut out = bytes.to_vec();

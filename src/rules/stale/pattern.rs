@@ -3,10 +3,11 @@
 use super::sessions::calls_of;
 use crate::join::World;
 use crate::join::patterns::{Pattern, Patterns, Seen};
-use crate::model::place::Vantage;
+use crate::model::place::{InputId, Vantage};
 use crate::model::record::{LogEvent, LogEventKind};
 use crate::model::report::{Cause, SequenceLine, Window};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Windows of all logs without session ids, where no other input knows the sessions.
 pub fn patterns(world: &World) -> Vec<(Pattern, Window)> {
@@ -34,9 +35,14 @@ fn of_lines(world: &World) -> Vec<Pattern> {
     let mut lines: Vec<_> = world.fronts().filter_map(|v| world.visits.get(v as usize)).collect();
     lines.retain(|v| v.at.error_ns < i64::MAX / 8);
     lines.sort_by_key(|v| (v.answered(), v.place));
-    let mut patterns = Patterns::default();
-    lines.into_iter().for_each(|v| patterns.line(v));
-    patterns.finish()
+    // What came after what is known among those on one clock.
+    let mut patterns: BTreeMap<Option<InputId>, Patterns> = BTreeMap::new();
+    for v in lines {
+        patterns.entry(Some(v.input).filter(|i| !world.logs.is_aligned(*i))).or_default().line(v);
+    }
+    let mut found: Vec<Pattern> = patterns.into_values().flat_map(Patterns::finish).collect();
+    found.sort_by_key(|p| (p.refused.answered, p.refused.place));
+    found
 }
 
 fn window(world: &World, p: &Pattern, refused: Option<u32>) -> Window {

@@ -121,7 +121,6 @@ fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
         claims.claim(Claim {
             severity: Severity::Low,
             confidence: if p.is_loose { Confidence::Possible } else { Confidence::Probable },
-            session: window.new_session.clone(),
             at: window.opened,
             until: window.recovered.or(window.initialize),
             others: window.trigger_call.into_iter().collect(),
