@@ -208,15 +208,21 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
             Some(if port == 0 { 0 } else { 1 + arguments })
         }
         (Some(a), Some(b)) if a != b => None,
+        _ if record.client_outcome == Some(ClientOutcome::Lost) && status.is_some_and(is_answer) => None,
         _ => Some(3 + port * 8 + method * 4 + arguments * 2 + u8::from(outlives(record, status))),
     }
 }
 
-/// Does the client say that nothing came back, of a request that was answered with an error? It would have seen that.
+/// Is this an error that its client got to see? 499 and the like are the proxy's note on one that left, and at a
+/// deadline both may leave at once.
+fn is_answer(status: u16) -> bool {
+    status >= 400 && !matches!(status, 408 | 460 | 499 | 504 | 524)
+}
+
+/// Does the client say that it got nothing back, of a request that was answered with an error?
 fn outlives(record: &Visit, status: Option<u16>) -> bool {
-    // 499 and the like are the proxy's note on a client that left.
-    let refused = status.is_some_and(|s| s >= 400 && !matches!(s, 408 | 460 | 499));
-    refused && matches!(record.client_outcome, Some(ClientOutcome::Lost | ClientOutcome::Aborted))
+    let gone = matches!(record.client_outcome, Some(ClientOutcome::Lost | ClientOutcome::Aborted));
+    gone && status.is_some_and(|s| s >= 400 && s != 499)
 }
 
 /// Gives log lines that say nothing of JSON-RPC what the client's record of the call says; `lines` are

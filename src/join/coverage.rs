@@ -31,6 +31,8 @@ struct Records {
     lines: FxHashMap<u32, Vec<(Time, u32)>>,
     /// When each server's log says that it went up or down, in order.
     up: FxHashMap<u32, Vec<(Time, u64, bool)>>,
+    /// Logs whose lines are written when their calls are over, and not when they are answered.
+    late: FxHashSet<u32>,
     /// Captures that hold other calls of a client's record, so that they are on its path.
     captures: FxHashMap<u32, Vec<u32>>,
 }
@@ -71,6 +73,9 @@ impl Records {
             }
         }
         lines.values_mut().for_each(|l| l.sort_unstable());
+        let writes_late =
+            |v: &&Visit| v.vantage == Vantage::Proxy || v.vantage == Vantage::Server && v.duration_ns.is_some();
+        let late = world.visits.iter().filter(writes_late).map(|v| v.input).collect();
         let mut captures: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for joint in &world.calls {
             let Some(client) = joint.client.and_then(|c| world.visit_of(c)) else { continue };
@@ -89,7 +94,7 @@ impl Records {
             }
         }
         up.values_mut().for_each(|l| l.sort_unstable());
-        Records { clients, lines, up, captures }
+        Records { clients, lines, up, late, captures }
     }
 }
 
@@ -138,6 +143,7 @@ impl World {
             return None;
         }
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
+        let over = visit.ended.map_or(by, |m| by.max(m.at));
         let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
         captures.retain(|i| !self.is_filtered && self.spans(*i, at, by));
         // Whoever lost a part of a file lost it for all who wrote in it.
@@ -147,7 +153,13 @@ impl World {
             .access_inputs
             .iter()
             .copied()
-            .filter(|i| self.spans(*i, at, by))
+            .filter(|i| {
+                // One that writes a line when its call is over lacks those that were open when it ended.
+                let written = over.plus_ns(self.clock_error(*i) + SLACK_NS);
+                // What stands at the beginning may be of the same moment as what was cut off before it.
+                let before = at.plus_ns(-self.clock_error(*i) - SLACK_NS);
+                self.spans(*i, before, if records.late.contains(i) { written } else { by })
+            })
             .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
             .filter(|i| !self.was_down(*i, at, records))
             .filter(|i| {
@@ -174,9 +186,14 @@ impl World {
         Some(Coverage { inputs, confidence })
     }
 
+    /// How far the clock of a log may be off.
+    fn clock_error(&self, source: u32) -> i64 {
+        self.logs.offsets.get(&source).copied().flatten().map_or(0, |o| o.error_ns)
+    }
+
     /// Was the server that writes this log down about then? What came meanwhile was refused before it.
     fn was_down(&self, source: u32, at: Time, records: &Records) -> bool {
-        let error = self.logs.offsets.get(&source).copied().flatten().map_or(0, |o| o.error_ns) + SLACK_NS;
+        let error = self.clock_error(source) + SLACK_NS;
         let told = records.up.get(&source).map_or(&[][..], |l| l);
         let before = told.get(..told.partition_point(|(t, _, _)| *t <= at.plus_ns(error))).unwrap_or_default();
         let Some((down, _, _)) = before.iter().rfind(|(_, _, up)| !up) else { return false };

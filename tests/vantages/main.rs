@@ -427,7 +427,10 @@ fn marks_line_ends_and_names_of_containers_change_nothing() {
     let (record, access) = (folder.path().join("client.jsonl"), folder.path().join("access.log"));
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/04-stale-404-window");
     let json = std::fs::read_to_string(case.join("access.json.log")).unwrap();
-    let (calls, lines) = (std::fs::read_to_string(case.join("client.jsonl")).unwrap(), clocks::combined(&json));
+    let calls = std::fs::read_to_string(case.join("client.jsonl")).unwrap();
+    // The lines of calls that hang come when they are over, which the log must reach to lack any.
+    let late = "127.0.0.1 - - [29/Nov/2026:19:50:00 +0000] \"GET /health HTTP/1.1\" 200 2 \"-\" \"probe\"\n";
+    let lines = clocks::combined(&json) + late;
     let with = |calls: String, lines: String| {
         std::fs::write(&record, calls).unwrap();
         std::fs::write(&access, lines).unwrap();
@@ -435,6 +438,8 @@ fn marks_line_ends_and_names_of_containers_change_nothing() {
     };
     let truth = said(&with(calls.clone(), lines.clone()));
     assert!(truth.iter().any(|s| s.starts_with("orphaned/never-sent")), "{truth:?}");
+    let early = said(&with(calls.clone(), clocks::combined(&json)));
+    assert!(!early.iter().any(|s| s.starts_with("orphaned/")), "{early:?}");
     let marked = with(format!("\u{feff}{calls}"), format!("\u{feff}{lines}"));
     assert!(marked.inputs.iter().all(|i| i.problems.is_empty()), "{:?}", marked.inputs);
     assert_eq!(said(&marked), truth);

@@ -123,3 +123,26 @@ fn the_table_says_what_a_log_shows_by_itself() {
     let told = shows(&[("journal", events)]).concat();
     assert_eq!(told, "no requests; events: unknown session refused ×2, session created ×1");
 }
+
+/// What a log would have shown had it gone on is nobody's fault.
+#[test]
+fn a_log_that_ends_early_accuses_nobody_of_more() {
+    let [client, access, journal] = FILES.map(text);
+    for access in [combined(&access), access] {
+        let whole = [("client.jsonl", client.clone()), ("access.log", access), ("journal", journal.clone())];
+        let accused = |report: &Report| -> Vec<String> {
+            let blamed = report.findings.iter().filter(|f| !f.fault.is_empty());
+            blamed.map(|f| format!("{} {:?}", f.rule, f.fault)).collect()
+        };
+        let truth = accused(&files(&whole));
+        for n in 0..whole.len() {
+            let lines: Vec<&str> = whole[n].1.lines().collect();
+            for kept in (1..lines.len()).step_by(1 + lines.len() / 24) {
+                let mut cut = whole.clone();
+                cut[n].1 = lines[..kept].join("\n") + "\n";
+                let new: Vec<String> = accused(&files(&cut)).into_iter().filter(|a| !truth.contains(a)).collect();
+                assert!(new.is_empty(), "{} cut behind line {kept}: {new:?}", cut[n].0);
+            }
+        }
+    }
+}

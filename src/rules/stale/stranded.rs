@@ -2,6 +2,7 @@
 
 use super::sessions::Standing;
 use crate::join::World;
+use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::model::time::Time;
@@ -34,10 +35,16 @@ What to do: upgrade or restart the client.",
 /// A client as logs show it: address and user agent.
 type Who<'a> = (Option<std::net::IpAddr>, Option<&'a str>);
 
-/// When each client last began a session.
+/// Does a session begin here, or may one, since the line names neither session nor method?
+fn may_begin(x: &Visit) -> bool {
+    let nameless = x.session.is_none() && x.rpc.iter().all(|r| r.method.is_none());
+    x.carries("initialize") || !x.place.is_frame && x.is_post() && x.status == Some(200) && nameless
+}
+
+/// When each client last began a session, as far as can be told.
 fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
     let mut out: FxHashMap<Who<'_>, Time> = FxHashMap::default();
-    for x in world.fronts().filter_map(|v| world.visits.get(v as usize)).filter(|x| x.carries("initialize")) {
+    for x in world.fronts().filter_map(|v| world.visits.get(v as usize)).filter(|x| may_begin(x)) {
         let last = out.entry((x.peer, x.user_agent.as_deref())).or_insert(x.asked);
         *last = x.asked.max(*last);
     }
@@ -71,7 +78,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             .any(|v| v.is_delete() && v.asked <= last.asked);
         let end = world.input_end.get(&first.input).copied().unwrap_or(last.asked);
         let watched = end.since(last.answered());
-        if deleted || watched < WATCHED_NS && r.refusals.len() < 3 {
+        // The client of a session that replicas answer by turns need not begin anew after each refusal.
+        let shown = r.refusals.len() >= 3 && r.standing == Standing::Gone;
+        // A log may have been cut right before the client did.
+        let long = first.place.is_frame || end.since(first.answered()) >= WATCHED_NS;
+        if deleted || watched < WATCHED_NS && !(shown && long) {
             continue;
         }
         let mut evidence = vec![];

@@ -6,6 +6,7 @@ use super::sessions::{Refused, Standing, calls_of, first_refusal};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::clients::was_answered;
+use crate::join::sources::Shown;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::record::LogEventKind;
@@ -53,7 +54,10 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
         let initialize = pairs
             .get(&i)
             .copied()
-            .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1);
+            .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1)
+            .filter(|(init, _)| {
+                !alternates || is_told(world, &r, *init, |shown| shown.sessions) && left(world, &r, *init)
+            });
         let window = initialize.and_then(|(v, _)| window(world, &r, v, &restarts, &alone));
         let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
         Story {
@@ -65,9 +69,32 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
             followed,
         }
     });
+    let lives = |s: &Story| {
+        let last = s.refused.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
+        let later = alone.of_session(Some(&s.refused.session)).iter().map(|(_, _, v)| *v);
+        later.filter(|v| was_answered(v)).any(|v| last.is_some_and(|t| v.asked > t))
+    };
     // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
     let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
-    stories.filter(|s| (s.last || s.window.is_some()) && seen(s)).collect()
+    stories.filter(|s| (s.last || s.window.is_some()) && seen(s) && !lives(s)).collect()
+}
+
+/// Is what came after the refusal told in the way in which that was: by the log itself, where it `shows` it, or by a
+/// client's record that goes on?
+fn is_told(world: &World, r: &Refused, init: u32, shows: fn(&Shown) -> bool) -> bool {
+    let get = |v: u32| world.visits.get(v as usize);
+    let Some((first, init)) = r.refusals.first().and_then(|v| get(*v)).zip(get(init)) else { return false };
+    let reaches = |v: &Visit| world.input_end.get(&v.input).is_some_and(|t| *t >= init.asked);
+    first.place.is_frame
+        || world.logs.shown.get(&first.input).is_some_and(shows)
+        || world.logs.clients.is_empty()
+        || world.logs.clients.iter().filter_map(|v| get(*v)).any(reaches)
+}
+
+/// Was the refused session not tried again after the `initialize`? Who begins anew leaves the old one.
+fn left(world: &World, r: &Refused, init: u32) -> bool {
+    let asked = |v: u32| world.visits.get(v as usize).filter(|x| !x.is_get()).map(|x| x.asked);
+    r.refusals.last().and_then(|v| asked(*v)).zip(asked(init)).is_none_or(|(last, begun)| last <= begun)
 }
 
 /// When sessions were found to be gone, in order.
@@ -249,7 +276,7 @@ fn window(
     let next = after.get(set_up).and_then(get).map(|v| v.at.at);
     let next_call = after.iter().filter_map(get).find(|v| v.carries("tools/call")).map(|v| v.at.at);
     // What was sent again is known of a session that is known.
-    let mut lost = if new.is_some() {
+    let mut lost = if new.is_some() && is_told(world, r, init, |shown| shown.requests) {
         lost(world, r, &again(world, &after, alone.of_session(new.as_ref()), last_set_up))
     } else {
         vec![]
