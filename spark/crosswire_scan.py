@@ -16,6 +16,7 @@ import argparse
 import heapq
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -93,7 +94,8 @@ def piped(command, lines):
 
 
 def is_address(path):
-    return "://" in path
+    """`s3a://bucket/log`, and `file:/log` as Hadoop writes what has no host."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) is not None
 
 
 def listed(sc, addresses):
@@ -107,10 +109,11 @@ def listed(sc, addresses):
         if not tops:
             raise SystemExit(f"{address}: nothing is there")
         for status in tops:
+            folder = status.getPath().toUri().getPath()
             files = system.listFiles(status.getPath(), True)
             while files.hasNext():
                 file = files.next()
-                parts = file.getPath().toUri().getPath().split("/")
+                parts = file.getPath().toUri().getPath()[len(folder) :].split("/")
                 if file.getLen() == 0 or any(p.startswith((".", "_")) for p in parts):
                     continue
                 found.append({
@@ -270,8 +273,7 @@ def scan(sc, options):
             out.write("".join(l + "\n" for l in summary))
     if options.measures:
         with open(options.measures, "w") as out:
-            plain = json.loads(told[0])["plan"]["plain_bytes"]
-            json.dump({"plain_bytes": plain, "shuffled_bytes": shuffled.value, "lots": len(lots), "tasks": len(tasks)}, out)
+            json.dump({"mapped_bytes": sum(map(task_bytes, tasks)), "shuffled_bytes": shuffled.value, "lots": len(lots), "tasks": len(tasks)}, out)
     return status
 
 
