@@ -3,6 +3,8 @@
 
 use std::process::{Command, Output};
 
+const BACKEND: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/02-crossed-id-collision/backend.pcap");
+
 fn crosswire(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_crosswire"))
         .args(args)
@@ -50,6 +52,11 @@ fn bad_usage_is_trouble_and_says_what_is_expected() {
         (&["analyze", "x", "--vantage", "moon:x"], "client, proxy, server or wire"),
         (&["analyze", "x", "--input-format", "no-such-format"], "crosswire formats"),
         (&["analyze", "x", "--table", "chairs"], "windows"),
+        (&["analyze", "x", "--width", "wide"], "a whole number from 40 to 65535"),
+        (&["analyze", BACKEND, "--vantage", "client:no-such.pcap"], "no-such.pcap is none of the inputs"),
+        (&["timeline", BACKEND, "--input-format", "pcap:no-such.pcap"], "no-such.pcap is none of the inputs"),
+        (&["timeline", BACKEND, "--around", "c99"], "5 findings, numbered from 1, and the call that one befell"),
+        (&["map", "x"], "only --step list takes names"),
         (&["formats", "no-such-format"], "crosswire formats"),
         (&["rules", "no-such-rule"], "crosswire rules"),
         (&["man", "no-such-command"], "analyze"),
@@ -69,6 +76,68 @@ fn a_missing_input_is_trouble_that_names_it() {
     // What could be read (here nothing) is still reported.
     let report: serde_json::Value = serde_json::from_str(&out(&o)).unwrap();
     assert_eq!(report["schema"], "crosswire.report/1");
+}
+
+/// Where nothing was read, nothing found would look like a clean report.
+#[test]
+fn nothing_read_is_trouble_that_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir(path("empty")).unwrap();
+    std::fs::create_dir(path("notes")).unwrap();
+    std::fs::write(path("notes/x.bin"), [0, 1, 2, 0xff, 0xfe]).unwrap();
+    std::fs::write(path("rnd.bin"), [0xff; 64]).unwrap();
+    let tar = |name: &str| {
+        let made = Command::new("tar").args(["-cf", name, "-C"]).arg(dir.path()).arg("rnd.bin").status().unwrap();
+        assert!(made.success());
+    };
+    tar(&path("a.tar"));
+    for (args, said) in [
+        (&["analyze", &path("empty")][..], "no files in it"),
+        (&["scan", &path("empty"), "--format", "ndjson"], "no files in it"),
+        (&["analyze", &path("notes")], "x.bin: no known format"),
+        (&["analyze", &path("a.tar")], "a tar archive; `crosswire scan` reads"),
+        (&["analyze", &path("rnd.bin"), "--input-format", "pcap"], "read as pcap, and nothing of it is that"),
+        (&["analyze", BACKEND, "--input-format", "journal-json"], "read as journal-json"),
+    ] {
+        let o = crosswire(args);
+        assert_eq!(o.status.code(), Some(2), "{args:?}");
+        let all = format!("{}{}", out(&o), err(&o));
+        assert!(all.contains(said), "{args:?}: {all}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named_by_its_line() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crosswire"))
+        .arg("reduce")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"\n\nno record\n").unwrap();
+    let o = child.wait_with_output().unwrap();
+    assert_eq!(o.status.code(), Some(2));
+    assert!(err(&o).contains("standard input, line 3: "), "{}", err(&o));
+}
+
+#[test]
+fn what_is_passed_over_or_left_out_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy(BACKEND, dir.path().join("backend.pcap")).unwrap();
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    let folder = dir.path().to_str().unwrap();
+    assert_eq!(err(&crosswire(&["analyze", folder])), "");
+    std::fs::write(dir.path().join("x.bin"), [0, 1, 2, 0xff, 0xfe]).unwrap();
+    let said = crosswire(&["analyze", folder]);
+    assert_eq!(said.status.code(), Some(1));
+    assert!(err(&said).contains("1 file of no known format not read: ") && err(&said).contains("x.bin"));
+    assert_eq!(err(&crosswire(&["analyze", folder, "--quiet"])), "");
+    let typo = crosswire(&["analyze", BACKEND, "--tool", "entity_updat"]);
+    assert_eq!(typo.status.code(), Some(0));
+    assert!(err(&typo).contains("leave none of 12 calls"), "{}", err(&typo));
+    assert_eq!(err(&crosswire(&["analyze", BACKEND, "--tool", "entity_update"])), "");
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn sandbox() -> tempfile::TempDir {
         ("capture.pcap", "02-crossed-id-collision/backend.pcap"),
         ("backend.pcap", "02-crossed-id-collision/backend.pcap"),
         ("server.pcap", "02-crossed-id-collision/backend.pcap"),
+        ("traffic.pcapng", "02-crossed-id-collision/backend.pcap"),
         ("front.pcap", "02-crossed-id-collision/front.pcap"),
         ("access.json.log", "02-crossed-id-collision/access.json.log"),
         ("access.log", "02-crossed-id-collision/access.json.log"),

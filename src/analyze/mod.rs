@@ -58,7 +58,7 @@ pub fn fold_logs(logs: Vec<logs::Sighted>, read: &ReadOptions, options: &Analyze
 
 /// Correlates all that was read, and checks the rules.
 fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptions) -> Report {
-    let read::Gathered { mut inputs, tracked, records, troubles, tls, parts } = gathered;
+    let read::Gathered { mut inputs, tracked, records, troubles, passed_over, tls, parts } = gathered;
     let (past, tracked, known) = parts.finish(tracked);
     if let (Some(info), true) = (inputs.first_mut(), past.dropped > 0) {
         let text = || format!("kept-visits: {} exchanges that are not clean were too many to keep", past.dropped);
@@ -99,6 +99,7 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
     let checked = rules::check(&world);
     let mut report = rows::report(&world, inputs, troubles, checked, options);
     report.near = world.near_findings();
+    report.passed_over = passed_over;
     report.summary.tls_connections = tls.connections;
     report.summary.tls_readable = tls.readable;
     report

@@ -3,11 +3,11 @@
 use super::along::Along;
 use super::logs::{self, Log};
 use super::parts::Joiner;
+use crate::input::archive::tar::is_tar;
 use crate::input::capture::CaptureInput;
 use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
-use crate::input::{Detected, detect};
-use crate::input::{OpenInput, Source};
+use crate::input::{Detected, OpenInput, Source, detect, same_file};
 use crate::join::lines::Lines;
 use crate::join::retire::Parts;
 use crate::join::sources::vantage_of;
@@ -32,6 +32,8 @@ pub struct Gathered {
     pub records: Vec<Record>,
     /// Inputs that could not be read at all.
     pub troubles: Vec<String>,
+    /// Files found in directories that are of no known format.
+    pub passed_over: Vec<String>,
     /// TLS connections met and read.
     pub tls: TlsCount,
     /// What was joined while reading.
@@ -64,8 +66,8 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 empty.push(source.name.clone());
                 out.inputs.push(info);
             }
-            Ok(Detected::Unknown) if source.found => {}
-            Ok(Detected::Unknown) => out.troubles.push(unknown(&source.name)),
+            Ok(Detected::Unknown) if source.found => out.passed_over.push(source.name.clone()),
+            Ok(Detected::Unknown) => out.troubles.push(unknown(&source.name, open.head())),
             Ok(Detected::Capture(kind)) => {
                 if is_worth_a_thread(&source, &open, options) {
                     open.read_ahead();
@@ -120,6 +122,28 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         out.troubles
             .extend(empty.iter().map(|name| format!("{name}: the file has no bytes; expected a capture or a log")));
     }
+    if out.inputs.is_empty() && out.troubles.is_empty() {
+        out.troubles.extend(match &std::mem::take(&mut out.passed_over)[..] {
+            [] => None,
+            [name] => Some(unknown(name, b"")),
+            [name, more @ ..] => Some(unknown(&format!("{name} and {} more", more.len()), b"")),
+        });
+    }
+    out.troubles.extend(out.inputs.iter().filter_map(|info| misread(info, options)));
+}
+
+/// An input that is read as `--input-format` says, and has nothing of that format.
+fn misread(info: &InputInfo, options: &ReadOptions) -> Option<String> {
+    let bound = options.input_formats.iter().any(|(_, path)| same_file(path, &info.name));
+    let bad = info.problems.iter().filter(|p| p.kind != ProblemKind::Empty).map(|p| p.count).sum::<u64>();
+    let is_misread = info.first.is_none() && bad >= info.records.max(1) && (bound || options.input_format.is_some());
+    let format = info.format.as_deref()?;
+    is_misread.then(|| {
+        format!(
+            "{}: read as {format}, and nothing of it is that; leave --input-format out, or see `crosswire formats`",
+            info.name
+        )
+    })
 }
 
 /// Is there enough to read, or to decompress, for another thread to go ahead?
@@ -137,7 +161,10 @@ fn by_name(name: &str) -> Option<Vantage> {
     capture.then_some(Vantage::Wire)
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str, head: &[u8]) -> String {
+    if is_tar(head) {
+        return format!("{name}: a tar archive; `crosswire scan` reads what is in it");
+    }
     format!(
         "{name}: no known format; `crosswire formats` lists what can be read, --input-format NAME or --log-format STRING says what it is"
     )

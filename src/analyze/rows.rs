@@ -55,6 +55,7 @@ pub fn report(
         findings: checked.findings,
         exchanges,
         near: vec![],
+        passed_over: vec![],
         troubles,
     }
 }

@@ -8,6 +8,7 @@ use crate::model::options::AnalyzeOptions;
 use crate::model::report::{Report, Severity};
 use crate::report::baseline::Baseline;
 use crate::report::headline::coverage_percent;
+use crate::report::table::counted;
 use crate::report::view::View;
 use crate::report::{self, Calls, Renderer};
 use anyhow::Context;
@@ -61,7 +62,7 @@ impl Analyze {
             cited_calls_only: !lists_calls,
             ..self.read.analyze_options()
         };
-        let report = read(&self.read, &self.filter, &keep)?;
+        let report = read(&self.read, &self.filter, &keep, self.output.quiet)?;
         let Some(render) = self.format.report else { return Ok(TROUBLE) };
         // Text on standard output says itself what could not be read.
         if !self.output.quiet && (self.format.name != "text" || self.output.output.is_some()) {
@@ -73,21 +74,42 @@ impl Analyze {
 }
 
 /// Reads and analyses the inputs and takes out what is not wanted. Says on standard error which
-/// inputs could not be read at all.
-pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions) -> anyhow::Result<Report> {
+/// inputs could not be read at all, and unless it is `quiet` what was passed over.
+pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions, quiet: bool) -> anyhow::Result<Report> {
     let wanted = filter.filter()?;
+    let options = read.read_options()?;
+    read.check_paths()?;
     let baseline = filter.baseline.as_ref().map(|path| {
         let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
     });
     let baseline = baseline.transpose()?;
-    let mut report = analyze::run(&read.inputs, &read.read_options()?, keep)?;
+    let mut report = analyze::run(&read.inputs, &options, keep)?;
     report.troubles.iter().for_each(|trouble| complain(trouble));
+    let calls = report.summary.calls;
     wanted.apply(&mut report);
+    if !quiet {
+        passed_over(&report);
+        if calls > 0 && report.summary.calls == 0 {
+            complain(&format!("--since, --until, --session and --tool leave none of {}", counted(calls, "call")));
+        }
+    }
     if let Some(baseline) = baseline {
         baseline.apply(&mut report);
     }
     Ok(report)
+}
+
+/// One line on standard error about files in directories that nothing was read of.
+fn passed_over(report: &Report) {
+    const NAMED: usize = 5;
+    let names = &report.passed_over;
+    if names.is_empty() {
+        return;
+    }
+    let named = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if names.len() > NAMED { ", …" } else { "" };
+    complain(&format!("{} of no known format not read: {named}{more}", counted(names.len() as u64, "file")));
 }
 
 /// One line on standard error for each input with problems.

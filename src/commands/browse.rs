@@ -48,7 +48,7 @@ impl Browse {
             bail!("standard output is no terminal; `crosswire timeline` and `crosswire show` write text");
         }
         let keep = AnalyzeOptions { exchanges: true, bodies: true, details: true, ..self.read.analyze_options() };
-        let report = analyze::read(&self.read, &self.filter, &keep)?;
+        let report = analyze::read(&self.read, &self.filter, &keep, true)?;
         let view = View::new(&report);
         let options = OutputArgs::for_terminal(self.color, self.ascii).render_options();
         let mut terminal = Terminal::open(options.color).context("the terminal cannot be used")?;

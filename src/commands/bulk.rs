@@ -37,6 +37,16 @@ enum TogetherArg {
     Single,
 }
 
+/// `Args` of a command that reads in bulk, where it says other things than the commands that read a few inputs.
+pub fn define(command: clap::Command) -> clap::Command {
+    command
+        .mut_arg("inputs", |a| {
+            a.help("Files, folders with all below them, archives (tar, zip), and patterns in quotes such as 'logs/**/access.log*'")
+        })
+        .mut_arg("since", |a| a.help("From this time on: RFC 3339 or a date, UTC"))
+        .mut_arg("memory", |a| a.help("Memory to stay within [default: 512MiB]"))
+}
+
 impl BulkArgs {
     /// The options of a scan without an output folder; `rows`: all calls and exchanges are wanted too.
     pub fn options(&self, rows: bool) -> anyhow::Result<Options> {

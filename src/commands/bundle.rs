@@ -62,9 +62,11 @@ impl Bundle {
         let pattern = |p: &String| Regex::new(p).with_context(|| format!("--redact {p}: no regular expression"));
         let redact = self.redact.iter().map(pattern).collect::<anyhow::Result<Vec<_>>>()?;
         let command: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let read = self.read.read_options()?;
+        self.read.check_paths()?;
         let made = bundle::make(&Order {
             inputs: &self.read.inputs,
-            read: &self.read.read_options()?,
+            read: &read,
             calls: &self.call,
             output: &self.output,
             keep: &self.keep,

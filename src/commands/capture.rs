@@ -56,7 +56,7 @@ struct Capture {
     list: bool,
 
     /// Most bytes kept of a packet; less than a whole packet is a hole in a body
-    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144, value_parser = values::whole::<u32, 64, 262_144>)]
     snap: u32,
 
     /// The kernel's buffer for each interface; a larger one drops less
@@ -76,7 +76,7 @@ struct Capture {
     ring_time: Option<i64>,
 
     /// Keep this many files, the last ones [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "write", help_heading = "Ring")]
+    #[arg(long, value_name = "N", value_parser = values::whole::<u32, 1, 4_294_967_295>, requires = "write", help_heading = "Ring")]
     ring_files: Option<u32>,
 
     /// Tell of findings as they happen, as `crosswire watch` does

@@ -1,10 +1,10 @@
 //! `crosswire map`: the map step of a scan, and what comes before it, for cluster engines.
 
-use super::bulk::BulkArgs;
+use super::bulk::{self, BulkArgs};
 use super::{CLEAN, Command, TROUBLE, complain, values};
 use crate::scan::Options;
 use crate::scan::steps::{self, Line, Sighting};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufWriter, Write};
@@ -13,7 +13,12 @@ use std::path::PathBuf;
 /// `crosswire map`
 pub static COMMAND: Command = Command {
     name: "map",
-    define: |cmd| Map::augment_args(cmd).mut_arg("inputs", |a| a.required(false)),
+    define: |cmd| {
+        bulk::define(Map::augment_args(cmd)).mut_arg("inputs", |a| {
+            a.required(false)
+                .help("With --step list: files, folders with all below them, archives, and patterns in quotes")
+        })
+    },
     run: |matches| Map::from_arg_matches(matches)?.run(),
 };
 
@@ -83,6 +88,11 @@ enum Step {
 impl Map {
     fn run(self) -> anyhow::Result<u8> {
         let options = self.bulk.options(false)?;
+        ensure!(
+            self.step == Step::List || options.paths.is_empty(),
+            "{}: only --step list takes names as arguments; the other steps read lines from standard input",
+            options.paths.join(", ")
+        );
         let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
         match self.step {
             Step::List => self.list(&options, &mut out)?,

@@ -2,7 +2,7 @@
 
 use super::choices::{self, OneOf, Suggest};
 use super::values;
-use crate::input::{client, log};
+use crate::input::{client, expand, log, same_file};
 use crate::live::capture::helper;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Vantage;
@@ -41,7 +41,7 @@ pub struct ReadArgs {
     tz: Option<chrono_tz::Tz>,
 
     /// Year of log times that name none
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1970..=9999))]
+    #[arg(long, value_name = "N", value_parser = values::whole::<i32, 1970, 9999>)]
     year: Option<i32>,
 
     /// TLS key log (NSS format) to decrypt captures with; secrets inside pcapng files and the file that SSLKEYLOGFILE names are used too
@@ -61,7 +61,7 @@ pub struct ReadArgs {
     filter: Option<String>,
 
     /// Threads to use [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = values::whole::<usize, 0, 65535>)]
     jobs: usize,
 
     /// Memory to stay within, such as 512MiB [default: built-in limits, see `crosswire formats --limits`]
@@ -144,7 +144,7 @@ pub struct OutputArgs {
     pub color: ColorArg,
 
     /// Line width of text [default: the terminal's, else 120]
-    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..))]
+    #[arg(long, value_name = "COLUMNS", value_parser = values::whole::<u16, 40, 65535>)]
     pub width: Option<u16>,
 
     /// Draw with ASCII characters alone
@@ -271,6 +271,27 @@ impl ReadArgs {
             options.vantages.push(vantage(text)?);
         }
         Ok(options)
+    }
+
+    /// Options that are for one input name one that there is.
+    ///
+    /// # Errors
+    /// Where PATH in `--input-format NAME:PATH` or `--vantage NAME:PATH` is none of the inputs.
+    pub fn check_paths(&self) -> anyhow::Result<()> {
+        let of = |option, texts: &[String]| -> Vec<_> {
+            texts.iter().filter_map(|t| split(t, ':')).map(|(_, path)| (option, path)).collect()
+        };
+        let bound = [of("--input-format", &self.input_format), of("--vantage", &self.vantage)].concat();
+        if bound.is_empty() {
+            return Ok(());
+        }
+        let (sources, _) = expand(&self.inputs);
+        for (option, path) in bound {
+            let mut names = self.inputs.iter().chain(sources.iter().map(|s| &s.name));
+            let is_there = names.any(|name| same_file(&path, name));
+            ensure!(is_there, "{option} …:{path}: {path} is none of the inputs");
+        }
+        Ok(())
     }
 
     /// What an analysis is to keep.

@@ -55,11 +55,11 @@ struct Probe {
     ids_only: bool,
 
     /// Repetitions of each configuration
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Calls")]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values::whole::<u64, 1, 1000>, help_heading = "Calls")]
     repetitions: u64,
 
     /// Batch sizes
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [3, 12], value_parser = clap::value_parser!(u16).range(2..=256), help_heading = "Calls")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [3, 12], value_parser = values::whole::<u16, 2, 256>, help_heading = "Calls")]
     batch: Vec<u16>,
 
     /// How long a slow call takes

@@ -1,6 +1,6 @@
 //! `crosswire reduce`: the fold of a scan, for cluster engines.
 
-use super::bulk::BulkArgs;
+use super::bulk::{self, BulkArgs};
 use super::options::ColorArg;
 use super::{CLEAN, Command};
 use crate::scan::output::{self, Numbers};
@@ -14,7 +14,7 @@ use std::io::{BufRead, BufWriter, Write};
 /// `crosswire reduce`
 pub static COMMAND: Command = Command {
     name: "reduce",
-    define: |cmd| Reduce::augment_args(cmd).mut_arg("inputs", |a| a.required(false).hide(true)),
+    define: |cmd| bulk::define(Reduce::augment_args(cmd)).mut_arg("inputs", |a| a.required(false).hide(true)),
     run: |matches| Reduce::from_arg_matches(matches)?.run(),
 };
 
@@ -78,14 +78,15 @@ impl Reduce {
         let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
-        loop {
+        for n in 1u64.. {
+            let at = || format!("standard input, line {n}");
             line.clear();
-            if input.read_line(&mut line)? == 0 {
+            if input.read_line(&mut line).with_context(at)? == 0 {
                 break;
             }
             let text = line.trim_end_matches(['\n', '\r']);
             if !text.is_empty()
-                && let Some((total, result)) = reducer.take(text)?
+                && let Some((total, result)) = reducer.take(text).with_context(at)?
             {
                 write(&total, &result, &mut out)?;
             }

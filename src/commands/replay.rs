@@ -82,7 +82,7 @@ struct Replay {
     asap: bool,
 
     /// Rounds, each with new sessions
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Times")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::whole::<u64, 1, 100_000>, help_heading = "Times")]
     times: u64,
 
     /// Send each call up to this much later, by chance

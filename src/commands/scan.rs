@@ -1,7 +1,7 @@
 //! `crosswire scan`: archives in bulk.
 
 use super::analyze::status_of;
-use super::bulk::BulkArgs;
+use super::bulk::{self, BulkArgs};
 use super::options::ColorArg;
 use super::output::{plain, print};
 use super::{Command, complain, values};
@@ -15,8 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// `crosswire scan`
-pub static COMMAND: Command =
-    Command { name: "scan", define: Scan::augment_args, run: |matches| Scan::from_arg_matches(matches)?.run() };
+pub static COMMAND: Command = Command {
+    name: "scan",
+    define: |cmd| bulk::define(Scan::augment_args(cmd)),
+    run: |matches| Scan::from_arg_matches(matches)?.run(),
+};
 
 /// Search whole archives of logs and captures: folders, rotated sets, compressed files, tar and zip members
 ///
@@ -39,7 +42,7 @@ struct Scan {
     #[command(flatten)]
     bulk: BulkArgs,
 
-    /// Write findings.csv and findings.ndjson to this folder, and calls and exchanges as Parquet by day
+    /// Write findings.csv and findings.ndjson to this folder, and in builds with parquet calls and exchanges as Parquet by day
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
 

@@ -38,7 +38,7 @@ struct Show {
 impl Show {
     fn run(self) -> anyhow::Result<u8> {
         let keep = AnalyzeOptions { bodies: true, details: true, ..self.read.analyze_options() };
-        let report = analyze::read(&self.read, &self.filter, &keep)?;
+        let report = analyze::read(&self.read, &self.filter, &keep, self.output.quiet)?;
         if !self.output.quiet {
             analyze::warn(&report);
         }

@@ -33,7 +33,7 @@ struct Timeline {
     read: ReadArgs,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Only the messages around this finding: its number in the report
+    /// Only the messages around this finding: its number in the report, or the key of the call that it befell, such as c8
     #[arg(long, value_name = "FINDING", help_heading = "Selection")]
     around: Option<String>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ fn format_names() -> Vec<&'static str> {
 impl Timeline {
     fn run(self) -> anyhow::Result<u8> {
         let keep = AnalyzeOptions { exchanges: true, bodies: self.output.bodies, ..self.read.analyze_options() };
-        let report = analyze::read(&self.read, &self.filter, &keep)?;
+        let report = analyze::read(&self.read, &self.filter, &keep, self.output.quiet)?;
         if !self.output.quiet {
             analyze::warn(&report);
         }
@@ -78,7 +78,7 @@ fn around(text: &str, report: &Report) -> anyhow::Result<usize> {
     match number.filter(|n| (1..=report.findings.len()).contains(n)).or_else(by_call) {
         Some(n) => Ok(n),
         None => bail!(
-            "--around {text}: there is no such finding; the report has {}, numbered from 1",
+            "--around {text}: there is no such finding; the report has {}, numbered from 1, and the call that one befell (such as c8) stands for it",
             report::table::counted(report.findings.len() as u64, "finding")
         ),
     }

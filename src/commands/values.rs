@@ -66,6 +66,15 @@ pub fn size_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A whole number within these bounds.
+///
+/// # Errors
+/// A sentence that says what is accepted.
+pub fn whole<T: TryFrom<i64>, const LEAST: i64, const MOST: i64>(text: &str) -> Result<T, String> {
+    let number = text.trim().parse::<i64>().ok().filter(|n| (LEAST..=MOST).contains(n));
+    number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| format!("expected a whole number from {LEAST} to {MOST}"))
+}
+
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
     let cut = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -178,6 +187,14 @@ mod tests {
         assert_eq!(size_bytes("2G"), Ok(2 << 30));
         assert_eq!(size_bytes("1.5 kB"), Ok(1500));
         assert!(size_bytes("0").is_err() && size_bytes("many").is_err());
+    }
+
+    #[test]
+    fn whole_numbers() {
+        assert_eq!(whole::<u16, 40, 65535>("80"), Ok(80));
+        for text in ["", "wide", "39", "65536", "80.5", "-80"] {
+            assert_eq!(whole::<u16, 40, 65535>(text), Err("expected a whole number from 40 to 65535".into()), "{text}");
+        }
     }
 
     #[test]

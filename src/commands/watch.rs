@@ -50,6 +50,7 @@ impl Watch {
     fn run(self) -> anyhow::Result<u8> {
         let stop = Stop::on_signals().context("signals cannot be caught")?;
         let options = self.read.read_options()?;
+        self.read.check_paths()?;
         let select = selection(&self.filter)?;
         let inputs = &self.read.inputs;
         let mut watched = vec![];

@@ -1,5 +1,6 @@
 //! What an input is: by magic number where there is one, else by what its first lines look like.
 
+use super::archive::tar::is_tar;
 use super::capture::CaptureKind;
 use super::log::{Format, Grade, described, format_string};
 use super::open::InputError;
@@ -92,6 +93,10 @@ pub fn formats() -> impl Iterator<Item = &'static Format> {
 fn by_content(head: &[u8]) -> Detected {
     if let Some(kind) = CaptureKind::of(head) {
         return Detected::Capture(kind);
+    }
+    // Its members may well be logs, but their lines are not its own.
+    if is_tar(head) {
+        return Detected::Unknown;
     }
     let graded = RecordedKind::ALL.into_iter().map(|kind| (kind.grade(head), kind));
     if let Some((_, kind)) = graded.filter(|(grade, _)| *grade >= Grade::Likely).max_by_key(|(grade, _)| *grade) {

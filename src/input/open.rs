@@ -30,6 +30,12 @@ pub enum InputError {
         /// Why.
         source: std::io::Error,
     },
+    /// It is a directory with nothing to read in it.
+    #[error("{name}: no files in it (hidden ones are left out)")]
+    NoFiles {
+        /// As given.
+        name: String,
+    },
     /// It has zero bytes.
     #[error("{name}: the file is empty")]
     Empty {
@@ -51,7 +57,9 @@ pub enum InputError {
         format: String,
     },
     /// It is an archive, and no evidence bundle that can be read.
-    #[error("{name}: {why}; of archives only evidence bundles are read, `crosswire verify` checks one")]
+    #[error(
+        "{name}: {why}; of archives only evidence bundles are read here (`crosswire verify` checks one), `crosswire scan` reads any"
+    )]
     Bundle {
         /// As given.
         name: String,
@@ -125,7 +133,7 @@ impl Source {
 /// else a file.
 ///
 /// # Errors
-/// One for each name that is missing or cannot be listed; the others are returned all the same.
+/// One for each name that is missing or cannot be listed, or where there are only directories without files; the others are returned all the same.
 pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
     let (mut sources, mut errors) = (Vec::new(), Vec::new());
     for name in names {
@@ -152,6 +160,10 @@ pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
             }
             Err(e) => errors.push(InputError::of(name, e)),
         }
+    }
+    // Nothing found in nothing would look like a clean report.
+    if sources.is_empty() && errors.is_empty() {
+        errors.extend(names.iter().map(|name| InputError::NoFiles { name: name.clone() }));
     }
     (sources, errors)
 }
@@ -420,5 +432,17 @@ mod tests {
         let opened = sources[0].open().unwrap();
         assert_eq!(opened.head(), b"a.log");
         assert!(opened.modified_ns.is_some());
+    }
+
+    #[test]
+    fn nothing_but_directories_without_files_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(path("empty")).unwrap();
+        let (sources, errors) = expand(&[path("empty")]);
+        assert!(sources.is_empty() && matches!(errors[..], [InputError::NoFiles { .. }]));
+        std::fs::write(path("a.log"), "x").unwrap();
+        let (sources, errors) = expand(&[path("empty"), path("a.log")]);
+        assert!(sources.len() == 1 && errors.is_empty());
     }
 }

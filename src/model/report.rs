@@ -60,6 +60,9 @@ pub struct Report {
     /// What gave reason to look and is no finding, and why; the text report says it with `-v`.
     #[serde(skip)]
     pub near: Vec<String>,
+    /// Files found in directories that are of no known format; the program names them on standard error.
+    #[serde(skip)]
+    pub passed_over: Vec<String>,
     /// Inputs that could not be read at all, each as a sentence that names the file, what was
     /// expected and what to do. Any entry makes the exit status 2.
     #[serde(skip_serializing_if = "Vec::is_empty")]

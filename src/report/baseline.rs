@@ -33,7 +33,7 @@ pub struct Baseline(FxHashSet<Identity>);
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
     /// It is no JSON, or not of the form expected.
-    #[error("is no JSON report: {0}; make one with `crosswire analyze … --format json`")]
+    #[error("is no JSON report; make one with `crosswire analyze … --format json`")]
     Json(#[from] serde_json::Error),
     /// It is JSON of another schema.
     #[error("has schema {0:?}, expected \"crosswire.report/1\"; make one with `crosswire analyze … --format json`")]

@@ -56,6 +56,10 @@ pub fn list(paths: &[String], but: Option<&Path>) -> Listing {
             local(Path::new(name), but.as_deref(), &mut out);
         }
     }
+    // Nothing found in nothing would look like a clean report.
+    if out.files.is_empty() && out.troubles.is_empty() {
+        paths.iter().for_each(|name| out.trouble(Path::new(name), "no files in it (hidden ones are left out)"));
+    }
     out.files.sort_by(|a, b| a.name.cmp(&b.name));
     out.files.dedup_by(|a, b| a.name == b.name);
     if out.files.len() > SCAN_FILES {
@@ -169,5 +173,8 @@ mod tests {
         assert_eq!(names(&["h2/**"]), ["h2/deep/er/x.pcap", "h2/nginx/a.log"]);
         assert!(names(&["none.log"])[0].contains("No such file"));
         assert!(names(&["*.none"])[0].contains("no file matches"));
+        std::fs::create_dir(dir.path().join("empty")).unwrap();
+        assert!(names(&["empty"])[0].contains("no files in it"));
+        assert_eq!(names(&["empty", "h2/deep"]), ["h2/deep/er/x.pcap"]);
     }
 }
