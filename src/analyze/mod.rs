@@ -49,6 +49,9 @@ pub fn run_sources(
 pub fn fold_logs(logs: Vec<logs::Sighted>, read: &ReadOptions, options: &AnalyzeOptions) -> Report {
     let mut gathered = read::Gathered::default();
     for mut log in logs {
+        let mut seen = read::Vantages::default();
+        log.records.iter().for_each(|r| seen.add(r));
+        seen.tell(&mut log.info);
         logs::close(&mut log.info);
         gathered.inputs.push(log.info);
         gathered.records.append(&mut log.records);

@@ -290,10 +290,7 @@ fn read_log(log: &Log<'_>, open: &mut OpenInput, lines: &mut Option<Along>, reco
     let mut sink = Sink { info: logs::row(log), lines, records, seen: Vantages::default() };
     let problems = logs::sight(log, open, &mut sink);
     let (mut info, seen) = (sink.info, sink.seen);
-    // A container's log tells only by its lines what runs in it.
-    if seen == (Vantages { proxy: true, ..Vantages::default() }) {
-        info.vantage = Some(Vantage::Proxy);
-    }
+    seen.tell(&mut info);
     info.problems.merge(&problems);
     logs::close(&mut info);
     info
@@ -319,14 +316,22 @@ fn is_mixed(context: &LogContext<'_>, format: &Format, mut head: &[u8]) -> bool 
 
 /// Who wrote access lines, and whether a server wrote anything else.
 #[derive(Default, PartialEq, Eq)]
-struct Vantages {
+pub struct Vantages {
     proxy: bool,
     server: bool,
     events: bool,
 }
 
 impl Vantages {
-    fn add(&mut self, record: &Record) {
+    /// A container's log tells only by its lines what runs in it.
+    pub fn tell(&self, info: &mut InputInfo) {
+        if *self == (Vantages { proxy: true, ..Vantages::default() }) {
+            info.vantage = Some(Vantage::Proxy);
+        }
+    }
+
+    /// Takes what a line says.
+    pub fn add(&mut self, record: &Record) {
         match record {
             Record::Access(line) if vantage_of(line) == Vantage::Server => self.server = true,
             Record::Access(line) => self.proxy |= vantage_of(line) == Vantage::Proxy,
