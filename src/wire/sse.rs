@@ -125,12 +125,16 @@ impl SseParser {
         self.lose(Lost::InLine);
     }
 
-    /// A piece of this size begins here that a server writes at once (a chunk). If bytes were missing before,
-    /// and it begins as an event does, it is taken for one.
-    pub fn boundary(&mut self, bytes: &[u8], size: u64) {
-        if self.line.bytes.is_empty() && (bytes.len() as u64) < size {
-            self.line.bytes.reserve(size.min(RESERVED_BYTES) as usize);
+    /// So many bytes more are announced.
+    pub fn reserve(&mut self, bytes: u64) {
+        if self.line.bytes.is_empty() {
+            self.line.bytes.reserve(bytes.min(RESERVED_BYTES) as usize);
         }
+    }
+
+    /// A piece begins here that a server writes at once (a chunk). If bytes were missing before,
+    /// and it begins as an event does, it is taken for one.
+    pub fn boundary(&mut self, bytes: &[u8]) {
         let fields: [&[u8]; 5] = [b"event:", b"data:", b"id:", b"retry:", b":"];
         if self.lost != Lost::No && fields.iter().any(|field| bytes.starts_with(field)) {
             self.lose(Lost::No);
@@ -364,7 +368,7 @@ mod tests {
         parser.gap();
         push(&mut parser, b"\ndata: doubtful\n\n");
         parser.gap();
-        parser.boundary(b"event: message\n", 15);
+        parser.boundary(b"event: message\n");
         push(&mut parser, b"event: message\ndata: chunk\n\n");
         assert_eq!(seen, ["whole", "next", "chunk"]);
     }

@@ -142,13 +142,18 @@ impl BodyReader {
         }
     }
 
-    /// A chunk of this size begins with `bytes`: servers write events as chunks, which helps after a gap.
-    pub fn chunk(&mut self, bytes: &[u8], size: u64) {
+    /// A chunk begins with `bytes`: servers write events as chunks, which helps after a gap.
+    pub fn chunk(&mut self, bytes: &[u8]) {
+        if let (Shape::Events(parser), None) = (&mut self.shape, &self.decoder) {
+            parser.boundary(bytes);
+        }
+    }
+
+    /// So many bytes more are announced than are at hand: room is made for them at once.
+    pub fn reserve(&mut self, bytes: u64) {
         match (&mut self.shape, &self.decoder) {
-            (Shape::Events(parser), None) => parser.boundary(bytes, size),
-            (Shape::Whole(all), None) if (bytes.len() as u64) < size => {
-                all.reserve(size.min(RESERVED_BYTES) as usize);
-            }
+            (Shape::Events(parser), None) => parser.reserve(bytes),
+            (Shape::Whole(all), None) => all.reserve(bytes.min(RESERVED_BYTES) as usize),
             _ => {}
         }
     }

@@ -187,15 +187,15 @@ impl Open {
     }
 
     /// A chunk of the response body begins.
-    pub(in crate::wire) fn response_chunk(&mut self, bytes: &[u8], size: u64) {
-        self.response_body.chunk(bytes, size);
+    pub(in crate::wire) fn response_chunk(&mut self, bytes: &[u8]) {
+        self.response_body.chunk(bytes);
     }
 
-    /// More of a body with so many bytes left than the segment at hand has.
-    pub(in crate::wire) fn announce(&mut self, from: Peer, bytes: &[u8], left: u64) {
+    /// A body, or a chunk of it, has so many bytes, of which not all are at hand.
+    pub(in crate::wire) fn announce(&mut self, from: Peer, bytes: u64) {
         match from {
-            Peer::Client => self.request_body.chunk(bytes, left),
-            Peer::Server => self.response_body.chunk(bytes, left),
+            Peer::Client => self.request_body.reserve(bytes),
+            Peer::Server => self.response_body.reserve(bytes),
         }
     }
 

@@ -184,7 +184,7 @@ impl Http1 {
                 } else {
                     self.half(from).state = State::Body(left - len as u64);
                     if let Some(open) = self.pairing.of(from) {
-                        open.announce(from, body, left);
+                        open.announce(from, left);
                     }
                     self.body(connection, from, body, slice.mark, context);
                 }
@@ -413,7 +413,10 @@ impl Http1 {
                     && let Chunked::Data(size) = chunked
                     && let Some(open) = self.pairing.front()
                 {
-                    open.response_chunk(rest.bytes, size);
+                    open.response_chunk(rest.bytes);
+                    if (rest.bytes.len() as u64) < size {
+                        open.announce(from, size);
+                    }
                 }
                 rest
             }

@@ -330,11 +330,11 @@ impl Http2 {
             }
             (Peer::Server, false) => {
                 stream.in_hole = false;
-                stream.open.response_chunk(bytes, bytes.len() as u64);
+                stream.open.response_chunk(bytes);
                 stream.open.response_bytes(bytes, at.mark, at.connection, at.context);
             }
             (Peer::Server, true) => {
-                stream.open.response_chunk(bytes, bytes.len() as u64);
+                stream.open.response_chunk(bytes);
                 self.response_end(at, id, bytes, at.mark);
             }
         }

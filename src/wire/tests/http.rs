@@ -108,6 +108,25 @@ fn streams_that_are_cut() {
     assert_eq!(read(&open.close(Client).sent).by_exchange(), [closed]);
 }
 
+/// Where a stream of stated length is cut into segments says nothing: behind a hole, a segment that begins with
+/// `data:` may be in the middle of an event.
+#[test]
+fn segments_of_a_stream_of_stated_length_begin_no_events() {
+    let (first, middle, last) = ("data: 1\n\ndata: ", "2\n", "data: 3\n\ndata: 4\n\n");
+    let length = first.len() + middle.len() + last.len();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {length}\r\n\r\n{first}");
+    let mut talk = Talk::open(40_000, [1, 2]);
+    talk.say(Client, &post("0"), 1448).say(Server, head.as_bytes(), 1448);
+    talk.say(Server, middle.as_bytes(), 1448);
+    let lost = talk.sent.iter().position(|sent| sent.payload == middle.as_bytes()).unwrap();
+    // In two segments, so that the first is not the end of the body.
+    let (begins, ends) = last.split_at(8);
+    talk.say(Server, begins.as_bytes(), 1448).say(Server, ends.as_bytes(), 1448);
+    talk.sent.remove(lost);
+    let heard = read(&talk.close(Client).sent).by_exchange();
+    assert_eq!(heard, ["POST /mcp | > 0 | 200 | < 1 | response gap | < 4 | end Complete"]);
+}
+
 #[test]
 fn coded_bodies_and_streams() {
     let gzip = |text: &str| {
