@@ -55,8 +55,13 @@ impl RecordSink for Sighted {
         self.records.push(record);
     }
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
-        self.info.problems.add(kind, || format!("line {}", place.number), || text);
+        blame(&mut self.info, kind, place, text);
     }
+}
+
+/// Counts a problem with a line.
+pub fn blame(info: &mut InputInfo, kind: ProblemKind, place: Place, text: &str) {
+    info.problems.add(kind, || format!("line {}", place.number), || text);
 }
 
 /// Counts an entry and its time.

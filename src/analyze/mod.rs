@@ -1,6 +1,7 @@
 //! The main job: read every input, correlate, check the rules, and fill in the report.
 
 mod along;
+mod beside;
 pub mod logs;
 mod parts;
 mod read;

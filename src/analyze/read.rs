@@ -90,9 +90,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 }
                 let log = Log { input, name: &source.name, format, lines: 0, options };
                 let (info, parts) = std::thread::scope(|scope| {
-                    let (mut along, done) = lines.map(|lines| Along::new(scope, lines, options)).unzip();
+                    let mut along = lines.map(|lines| Along::new(scope, lines, options));
                     let info = read_log(&log, &mut open, &mut along, &mut out.records);
-                    (info, done.zip(along).map(|(done, along)| done(along)))
+                    (info, along.map(Along::finish))
                 });
                 out.inputs.push(info);
                 in_lines = parts;
@@ -104,8 +104,8 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     // Lines of logs may be of any exchange, and a clock that is off is seen at the end.
     let in_parts = keep.cited_calls_only && captures.len() == 1 && recordings.is_empty() && out.records.is_empty();
     out.parts = std::thread::scope(|scope| {
-        let (joiner, done) = Joiner::new(scope, in_parts, options, keep);
-        done(read_captures(captures, options, joiner, &mut tracker, out))
+        let joiner = Joiner::new(scope, in_parts, options, keep);
+        read_captures(captures, options, joiner, &mut tracker, out).finish()
     });
     if let Some(parts) = in_lines {
         out.parts = parts;
@@ -151,7 +151,7 @@ fn is_worth_a_thread(source: &Source, open: &OpenInput, options: &ReadOptions) -
     const LARGE_BYTES: u64 = 4 << 20;
     const PACKED_BYTES: u64 = 256 << 10;
     let least = if open.compressions.is_empty() { LARGE_BYTES } else { PACKED_BYTES };
-    options.jobs != 1 && source.path.as_ref().and_then(|p| p.metadata().ok()).is_some_and(|m| m.len() >= least)
+    options.threads() > 1 && source.path.as_ref().and_then(|p| p.metadata().ok()).is_some_and(|m| m.len() >= least)
 }
 
 /// What an input without bytes would have been, by its name.
@@ -171,12 +171,12 @@ fn unknown(name: &str, head: &[u8]) -> String {
 }
 
 /// Tracks exchanges, and joins those that have ended while reading goes on.
-struct Joining<'a> {
+struct Joining<'a, 's> {
     tracker: &'a mut Tracker,
-    joiner: Joiner,
+    joiner: Joiner<'s>,
 }
 
-impl ExchangeSink for Joining<'_> {
+impl ExchangeSink for Joining<'_, '_> {
     fn event(&mut self, exchange: &Exchange, event: Event<'_>) {
         self.tracker.event(exchange, event);
         if matches!(event, Event::End) {
@@ -205,13 +205,13 @@ fn key_store(options: &ReadOptions, out: &mut Gathered) -> KeyStore {
     keys
 }
 
-fn read_captures(
+fn read_captures<'s>(
     captures: Vec<CaptureInput>,
     options: &ReadOptions,
-    joiner: Joiner,
+    joiner: Joiner<'s>,
     tracker: &mut Tracker,
     out: &mut Gathered,
-) -> Joiner {
+) -> Joiner<'s> {
     let keys = key_store(options, out);
     if captures.is_empty() {
         return joiner;
@@ -257,15 +257,15 @@ fn read_recordings(recordings: Vec<(InputId, RecordedKind, OpenInput)>, tracker:
 }
 
 /// Keeps the records of a log for the end, or joins them as they come.
-struct Sink<'a> {
+struct Sink<'a, 's> {
     info: InputInfo,
     /// Where access lines go if they are joined in parts.
-    lines: &'a mut Option<Along>,
+    lines: &'a mut Option<Along<'s>>,
     records: &'a mut Vec<Record>,
     seen: Vantages,
 }
 
-impl RecordSink for Sink<'_> {
+impl RecordSink for Sink<'_, '_> {
     fn entry(&mut self, when: Option<When>) {
         logs::note(&mut self.info, when);
     }
@@ -282,11 +282,16 @@ impl RecordSink for Sink<'_> {
         }
     }
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
-        self.info.problems.add(kind, || format!("line {}", place.number), || text);
+        logs::blame(&mut self.info, kind, place, text);
     }
 }
 
-fn read_log(log: &Log<'_>, open: &mut OpenInput, lines: &mut Option<Along>, records: &mut Vec<Record>) -> InputInfo {
+fn read_log(
+    log: &Log<'_>,
+    open: &mut OpenInput,
+    lines: &mut Option<Along<'_>>,
+    records: &mut Vec<Record>,
+) -> InputInfo {
     let mut sink = Sink { info: logs::row(log), lines, records, seen: Vantages::default() };
     let problems = logs::sight(log, open, &mut sink);
     let (mut info, seen) = (sink.info, sink.seen);

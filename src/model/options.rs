@@ -33,6 +33,16 @@ pub struct ReadOptions {
     pub jobs: usize,
 }
 
+impl ReadOptions {
+    /// How many threads `jobs` stands for.
+    pub fn threads(&self) -> usize {
+        match self.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            jobs => jobs,
+        }
+    }
+}
+
 /// What the report of an analysis is to hold beside the findings.
 #[derive(Clone, Debug, Default)]
 pub struct AnalyzeOptions {

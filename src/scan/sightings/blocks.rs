@@ -3,7 +3,7 @@
 use super::pack::{Last, Pack, Reader, Writer};
 use super::records::time_of;
 use super::{NO_TIME, VERSION, coded};
-use crate::analyze::logs::note;
+use crate::analyze::logs::{blame, note};
 use crate::input::log::RecordSink;
 use crate::model::place::Place;
 use crate::model::problem::{ProblemKind, Problems};
@@ -134,6 +134,6 @@ impl RecordSink for BlockWriter<'_> {
     }
 
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
-        self.info.problems.add(kind, || format!("line {}", place.number), || text);
+        blame(&mut self.info, kind, place, text);
     }
 }
