@@ -6,12 +6,10 @@ use super::{CLEAN, Command, FOUND, TROUBLE, complain};
 use crate::analyze;
 use crate::model::options::AnalyzeOptions;
 use crate::model::report::{Report, Severity};
-use crate::report::baseline::Baseline;
 use crate::report::headline::coverage_percent;
 use crate::report::table::counted;
 use crate::report::view::View;
 use crate::report::{self, Calls, Renderer};
-use anyhow::Context;
 use clap::{Args, FromArgMatches};
 
 /// `crosswire analyze`
@@ -79,11 +77,7 @@ pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions, 
     let wanted = filter.filter()?;
     let options = read.read_options()?;
     read.check_paths()?;
-    let baseline = filter.baseline.as_ref().map(|path| {
-        let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-        Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
-    });
-    let baseline = baseline.transpose()?;
+    let baseline = filter.baseline()?;
     let mut report = analyze::run(&read.inputs, &options, keep)?;
     report.troubles.iter().for_each(|trouble| complain(trouble));
     let calls = report.summary.calls;
@@ -94,7 +88,7 @@ pub(super) fn read(read: &ReadArgs, filter: &FilterArgs, keep: &AnalyzeOptions, 
             complain(&format!("--since, --until, --session and --tool leave none of {}", counted(calls, "call")));
         }
     }
-    if let Some(baseline) = baseline {
+    if let Some((baseline, _)) = baseline {
         baseline.apply(&mut report);
     }
     Ok(report)

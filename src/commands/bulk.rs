@@ -2,10 +2,9 @@
 
 use super::options::{FilterArgs, ReadArgs};
 use super::values;
-use crate::report::baseline::Baseline;
 use crate::report::filter::{TimeBound, last_ns};
 use crate::scan::{Options, Together, Wanted};
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 /// Memory where none is given, bytes.
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -50,14 +49,7 @@ pub fn define(command: clap::Command) -> clap::Command {
 impl BulkArgs {
     /// The options of a scan without an output folder; `rows`: all calls and exchanges are wanted too.
     pub fn options(&self, rows: bool) -> anyhow::Result<Options> {
-        let baseline = self.filter.baseline.as_ref().map(|path| {
-            let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-            Ok::<_, anyhow::Error>((
-                hash(&bytes),
-                Baseline::read(&bytes).with_context(|| format!("{}", path.display()))?,
-            ))
-        });
-        let (known, baseline) = baseline.transpose()?.unzip();
+        let (baseline, known) = self.filter.baseline()?.map(|(known, bytes)| (known, hash(&bytes))).unzip();
         let filter = self.filter.filter()?;
         let wanted = Wanted { since: instant(filter.since, false)?, until: instant(filter.until, true)? };
         let read = self.read.read_options()?;
@@ -65,11 +57,10 @@ impl BulkArgs {
         for path in &read.keylogs {
             keys.push(std::fs::read(path).map(|b| hash(&b)).unwrap_or_default());
         }
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let asked = format!("{filter:?} {known:?} {keys:?} {rows}");
         Ok(Options {
             paths: self.read.inputs.clone(),
-            jobs: if read.jobs == 0 { cores } else { read.jobs },
+            jobs: read.threads(),
             read,
             filter,
             baseline,

@@ -8,10 +8,11 @@ use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
 use crate::report::Calls;
+use crate::report::baseline::Baseline;
 use crate::report::filter::{Filter, TimeBound, last_ns};
 use crate::report::table::Table;
 use crate::report::tables;
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::ValueHint;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -216,6 +217,17 @@ impl OutputArgs {
 }
 
 impl FilterArgs {
+    /// The report of `--baseline`, and its bytes.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is no report.
+    pub fn baseline(&self) -> anyhow::Result<Option<(Baseline, Vec<u8>)>> {
+        let Some(path) = &self.baseline else { return Ok(None) };
+        let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        let baseline = Baseline::read(&bytes).with_context(|| format!("{}", path.display()))?;
+        Ok(Some((baseline, bytes)))
+    }
+
     /// What is wanted of a report.
     ///
     /// # Errors

@@ -8,7 +8,6 @@ use crate::live::watch::Watched;
 use crate::live::watch::follow::Follow;
 use crate::live::watch::read::{self, Kind};
 use crate::model::report::Report;
-use crate::report::baseline::Baseline;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, FromArgMatches};
 use std::path::PathBuf;
@@ -95,14 +94,10 @@ type Select = Box<dyn Fn(&mut Report)>;
 
 /// What the options of selection leave.
 fn selection(args: &FilterArgs) -> anyhow::Result<Select> {
-    let baseline = args.baseline.as_ref().map(|path| {
-        let bytes = std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-        Baseline::read(&bytes).with_context(|| format!("{}", path.display()))
-    });
-    let (baseline, filter) = (baseline.transpose()?, args.filter()?);
+    let (baseline, filter) = (args.baseline()?, args.filter()?);
     Ok(Box::new(move |report| {
         filter.apply(report);
-        if let Some(baseline) = &baseline {
+        if let Some((baseline, _)) = &baseline {
             baseline.apply(report);
         }
     }))
