@@ -1,5 +1,6 @@
 //! The fold of a scan: what the sources of a lot showed in, its findings, calls and windows out.
 
+use super::Options;
 use super::lot::Lot;
 use crate::analyze;
 use crate::analyze::logs::Sighted;
@@ -19,7 +20,12 @@ pub struct Folding<'a> {
     pub baseline: Option<&'a Baseline>,
 }
 
-impl Folding<'_> {
+impl<'a> Folding<'a> {
+    /// As a scan is asked.
+    pub fn of(options: &'a Options) -> Folding<'a> {
+        Folding { read: &options.read, filter: &options.filter, baseline: options.baseline.as_ref() }
+    }
+
     /// Folds what logs showed, in the order of the lot's inputs.
     pub fn logs(&self, lot: &Lot, sighted: Vec<Sighted>, exchanges: bool) -> Report {
         self.own(lot, analyze::fold_logs(sighted, self.read, &Self::options(lot, exchanges)))

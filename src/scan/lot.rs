@@ -1,7 +1,7 @@
 //! A piece of work told by itself: what is folded at once, and where its inputs' lines stand in files. A fold on
 //! another machine knows no more of the plan than this.
 
-use super::result::Places;
+use super::result::{Places, UnitResult};
 use super::sets::Logical;
 use super::slices::Work;
 use crate::input::log::{Format, described};
@@ -76,6 +76,13 @@ impl Lot {
     /// The formats of its inputs, if all are logs: what each shows can then be found by itself.
     pub fn log_formats(&self) -> Option<Vec<&'static Format>> {
         self.inputs.iter().map(|i| log_format(&i.format)).collect()
+    }
+
+    /// What came of it, where it is all that there is.
+    pub fn result(&self, report: &Report) -> UnitResult {
+        let mut result = UnitResult::default();
+        result.take(report, &self.places(report), &self.key);
+        result
     }
 
     /// Whose inputs are those of the report.

@@ -12,6 +12,7 @@ use super::source::{Passed, StoredFile};
 use super::survey::Kind;
 use super::walk::list;
 use super::{Broken, Options, Stop};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -69,7 +70,47 @@ pub fn plan(options: &Options, journal: &mut Journal, progress: &Progress, stop:
     Ok(plan)
 }
 
+/// What a plan says of the archive.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Told {
+    /// Lots that have to come out of the fold.
+    pub lots: u64,
+    pub files: u64,
+    pub stored_bytes: u64,
+    pub plain_bytes: u64,
+    pub sources: u64,
+    pub over_memory: u64,
+    pub empty: u64,
+    pub broken: Vec<Broken>,
+    pub copies: Vec<Copy>,
+    pub variants: Vec<String>,
+    pub skipped: Vec<(String, String)>,
+    pub unknown: Vec<String>,
+    pub troubles: Vec<String>,
+}
+
 impl Plan {
+    /// Takes out what it says of the archive.
+    pub fn told(&mut self, options: &Options) -> Told {
+        let works = || self.units.iter().flat_map(|u| &u.works);
+        Told {
+            lots: works().count() as u64,
+            over_memory: works().filter(|w| w.need > options.memory).count() as u64,
+            plain_bytes: self.units.iter().map(|u| u.bytes).sum(),
+            sources: self.logicals.len() as u64,
+            files: self.files,
+            stored_bytes: self.stored_bytes,
+            empty: self.empty,
+            broken: std::mem::take(&mut self.broken),
+            copies: std::mem::take(&mut self.copies),
+            variants: std::mem::take(&mut self.variants),
+            skipped: std::mem::take(&mut self.skipped),
+            unknown: std::mem::take(&mut self.unknown),
+            troubles: std::mem::take(&mut self.troubles),
+        }
+    }
+
     /// Of the files found, those that may hold something of the time asked for.
     pub fn wanted(&mut self, mut files: Vec<StoredFile>, options: &Options) -> Vec<StoredFile> {
         self.skipped = skip(&mut files, options.wanted.widened(options.overlap_ns));

@@ -4,7 +4,7 @@ use super::copies::Copy;
 use super::fold::Folding;
 use super::journal::Journal;
 use super::output;
-use super::plan::{Plan, plan};
+use super::plan::{Plan, Told, plan};
 use super::progress::Progress;
 use super::result::{Counts, FileProblem, UnitResult};
 use super::slices::Unit;
@@ -63,6 +63,28 @@ pub struct Outcome {
     pub over_memory: u64,
 }
 
+impl Outcome {
+    /// Of an archive in which nothing was analysed yet.
+    pub fn of(told: Told) -> Outcome {
+        Outcome {
+            broken: told.broken,
+            copies: told.copies,
+            variants: told.variants,
+            skipped: told.skipped,
+            unknown: told.unknown,
+            empty: told.empty,
+            troubles: told.troubles,
+            files: told.files,
+            stored_bytes: told.stored_bytes,
+            plain_bytes: told.plain_bytes,
+            sources: told.sources,
+            units: told.lots,
+            over_memory: told.over_memory,
+            ..Outcome::default()
+        }
+    }
+}
+
 /// Scans. `emit` gets the result of each unit, in order of the plan, as soon as it and all before
 /// it are certain; its first argument is the number of the unit.
 ///
@@ -80,23 +102,8 @@ pub fn run(
     let mut journal = options.checkpoint.as_deref().map_or(Ok(Journal::default()), Journal::open)?;
     let mut plan = plan(options, &mut journal, progress, stop)?;
     let prints: Vec<String> = plan.units.iter().map(|u| fingerprint(u, &plan, options)).collect();
-    let mut outcome = Outcome {
-        broken: std::mem::take(&mut plan.broken),
-        copies: std::mem::take(&mut plan.copies),
-        variants: std::mem::take(&mut plan.variants),
-        skipped: std::mem::take(&mut plan.skipped),
-        unknown: std::mem::take(&mut plan.unknown),
-        troubles: std::mem::take(&mut plan.troubles),
-        empty: plan.empty,
-        files: plan.files,
-        stored_bytes: plan.stored_bytes,
-        unchanged: plan.unchanged,
-        sources: plan.logicals.len() as u64,
-        units: plan.units.len() as u64,
-        plain_bytes: plan.units.iter().map(|u| u.bytes).sum(),
-        over_memory: plan.units.iter().flat_map(|u| &u.works).filter(|w| w.need > options.memory).count() as u64,
-        ..Outcome::default()
-    };
+    let told = plan.told(options);
+    let mut outcome = Outcome { unchanged: plan.unchanged, units: plan.units.len() as u64, ..Outcome::of(told) };
     let passed = Passed::default();
     progress.begin("reading", &passed, outcome.plain_bytes);
     all(options, &plan, &prints, &mut journal, progress, &passed, stop, &mut |result, reused| {
@@ -173,7 +180,7 @@ fn all(
     claim(plan, &todo);
     let mut read = options.read.clone();
     read.jobs = (options.jobs / todo.len().clamp(1, options.jobs)).max(1);
-    let folding = Folding { read: &read, filter: &options.filter, baseline: options.baseline.as_ref() };
+    let folding = Folding { read: &read, ..Folding::of(options) };
     let worker = Worker { logicals: &plan.logicals, folding, passed: passed.clone() };
     let shared = Arc::new((Mutex::new(Shared::default()), Condvar::new()));
     let failed = std::sync::atomic::AtomicBool::new(false);

@@ -18,10 +18,9 @@ pub use reduce::Reducer;
 pub use sight::Sighting;
 pub use total::{LotTotal, total};
 
-use super::Broken;
-use super::copies::Copy;
 use super::items::Looked;
 use super::lot::Lot;
+pub use super::plan::Told;
 use super::source::{Place, StoredFile, Way};
 use super::stretch::Part;
 use serde::{Deserialize, Serialize};
@@ -73,26 +72,6 @@ pub struct Look {
     /// From this byte to that; none: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<(u64, u64)>,
-}
-
-/// What a plan says of the archive.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Told {
-    /// Lots that have to come out of the fold.
-    pub lots: u64,
-    pub files: u64,
-    pub stored_bytes: u64,
-    pub plain_bytes: u64,
-    pub sources: u64,
-    pub over_memory: u64,
-    pub empty: u64,
-    pub broken: Vec<Broken>,
-    pub copies: Vec<Copy>,
-    pub variants: Vec<String>,
-    pub skipped: Vec<(String, String)>,
-    pub unknown: Vec<String>,
-    pub troubles: Vec<String>,
 }
 
 /// Tasks that one process does in turn.

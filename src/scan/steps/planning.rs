@@ -27,22 +27,7 @@ pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> (Told, Vec<TaskL
     plan.put_together(&kept, looked, &looking, options);
     let works: Vec<&Work> = plan.units.iter().flat_map(|u| &u.works).collect();
     let tasks = Tasks { plan: &plan, cuts, split }.of(&works);
-    let told = Told {
-        lots: works.len() as u64,
-        files: plan.files,
-        stored_bytes: plan.stored_bytes,
-        plain_bytes: plan.units.iter().map(|u| u.bytes).sum(),
-        sources: plan.logicals.len() as u64,
-        over_memory: works.iter().filter(|w| w.need > options.memory).count() as u64,
-        empty: plan.empty,
-        broken: std::mem::take(&mut plan.broken),
-        copies: std::mem::take(&mut plan.copies),
-        variants: std::mem::take(&mut plan.variants),
-        skipped: std::mem::take(&mut plan.skipped),
-        unknown: std::mem::take(&mut plan.unknown),
-        troubles: std::mem::take(&mut plan.troubles),
-    };
-    (told, tasks)
+    (plan.told(options), tasks)
 }
 
 /// The files in order of their names, with the looks at them.

@@ -23,8 +23,14 @@ pub struct Reducer<'a> {
 impl<'a> Reducer<'a> {
     /// Nothing read yet.
     pub fn new(options: &'a Options) -> Reducer<'a> {
-        let folding = Folding { read: &options.read, filter: &options.filter, baseline: options.baseline.as_ref() };
-        Reducer { folding, key: String::new(), lot: None, result: None, blocks: BTreeMap::new(), done: BTreeSet::new() }
+        Reducer {
+            folding: Folding::of(options),
+            key: String::new(),
+            lot: None,
+            result: None,
+            blocks: BTreeMap::new(),
+            done: BTreeSet::new(),
+        }
     }
 
     /// Takes a record; gives what came of the lot before, if this one is of another.
@@ -96,8 +102,7 @@ impl<'a> Reducer<'a> {
             sighted.push(all);
         }
         let report = self.folding.logs(lot, sighted, false);
-        let mut result = UnitResult::default();
-        result.take(&report, &lot.places(&report), &lot.key);
+        let mut result = lot.result(&report);
         result.troubles.extend(troubles);
         result
     }

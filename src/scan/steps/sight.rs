@@ -8,7 +8,6 @@ use crate::scan::Options;
 use crate::scan::fold::Folding;
 use crate::scan::joined::{Joined, Part};
 use crate::scan::lot::{Lot, log_format};
-use crate::scan::result::UnitResult;
 use crate::scan::sightings::{self, BlockWriter, Stretch, payload};
 use crate::scan::source::{FileOpener, Passed, opener};
 use crate::scan::spool::Container;
@@ -88,12 +87,8 @@ impl Sighting<'_> {
     ) -> anyhow::Result<()> {
         let stretches = lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
         let sources = sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, containers)).collect();
-        let options = self.options;
-        let folding = Folding { read: &options.read, filter: &options.filter, baseline: options.baseline.as_ref() };
-        let report = whole(&folding, lot, sources, false)?;
-        let mut result = UnitResult::default();
-        result.take(&report, &lot.places(&report), &lot.key);
-        writeln!(out, "{}", sightings::result(key, &result)?)?;
+        let report = whole(&Folding::of(self.options), lot, sources, false)?;
+        writeln!(out, "{}", sightings::result(key, &lot.result(&report))?)?;
         Ok(())
     }
 

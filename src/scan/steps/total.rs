@@ -40,23 +40,9 @@ impl LotTotal {
 /// Adds up; a lot that came twice counts once, and one that did not come is trouble.
 pub fn total(told: Told, lots: Vec<LotTotal>) -> Outcome {
     let lots: BTreeMap<String, LotTotal> = lots.into_iter().map(|l| (l.lot.clone(), l)).collect();
-    let mut outcome = Outcome {
-        broken: told.broken,
-        copies: told.copies,
-        variants: told.variants,
-        skipped: told.skipped,
-        unknown: told.unknown,
-        empty: told.empty,
-        troubles: told.troubles,
-        files: told.files,
-        stored_bytes: told.stored_bytes,
-        plain_bytes: told.plain_bytes,
-        sources: told.sources,
-        units: told.lots,
-        over_memory: told.over_memory,
-        ..Outcome::default()
-    };
-    let missing = told.lots.saturating_sub(lots.len() as u64);
+    let expected = told.lots;
+    let mut outcome = Outcome::of(told);
+    let missing = expected.saturating_sub(lots.len() as u64);
     for lot in lots.into_values() {
         outcome.counts.add(&lot.counts);
         outcome.table.count(lot.table);
@@ -64,7 +50,7 @@ pub fn total(told: Told, lots: Vec<LotTotal>) -> Outcome {
         outcome.troubles.extend(lot.troubles);
     }
     if missing > 0 {
-        outcome.troubles.push(format!("{missing} of {} pieces of work did not come out of the fold", told.lots));
+        outcome.troubles.push(format!("{missing} of {expected} pieces of work did not come out of the fold"));
     }
     outcome
 }
