@@ -195,9 +195,9 @@ impl Past {
     pub(super) fn add_client(&mut self, key: GroupKey, calls: SessionPast) {
         let session = self.sessions.entry(key).or_default();
         session.calls += calls.calls;
-        session.started = session.started.into_iter().chain(calls.started).min();
-        session.ended = session.ended.max(calls.ended);
-        session.answered = session.answered.max(calls.answered);
+        if let Some((began, seen)) = calls.started.zip(calls.ended) {
+            session.reach(began, seen, calls.answered);
+        }
         let new = calls.peers.into_iter().filter(|p| !session.peers.contains(p)).collect::<Vec<_>>();
         session.peers.extend(new.into_iter().take(PEERS.saturating_sub(session.peers.len())));
     }
@@ -247,24 +247,24 @@ impl SessionPast {
     /// Adds a call of which a line tells but that it was answered.
     pub(super) fn add_line(&mut self, line: &Look<'_>) {
         self.calls += 1;
-        self.started = Some(self.started.map_or(line.at.at, |t| t.min(line.at.at)));
-        let seen = line.answered.max(line.at.at);
-        self.ended = Some(self.ended.map_or(seen, |t| t.max(seen)));
-        if line.status.is_some_and(|s| s < 300) {
-            self.answered = Some(self.answered.map_or(line.at.at, |t| t.max(line.at.at)));
-        }
+        let is_answered = line.status.is_some_and(|s| s < 300);
+        self.reach(line.at.at, line.answered.max(line.at.at), is_answered.then_some(line.at.at));
         if self.peers.is_empty() {
             self.peers.extend(line.peer);
         }
     }
 
+    /// It reaches from `began` to `seen`, and a request of it asked at `answered` was answered.
+    fn reach(&mut self, began: Time, seen: Time, answered: Option<Time>) {
+        self.started = Some(self.started.map_or(began, |t| t.min(began)));
+        self.ended = self.ended.max(Some(seen));
+        self.answered = self.answered.max(answered);
+    }
+
     fn add(&mut self, visit: &Visit) {
         self.calls += visit.requests().count() as u64;
-        self.started = Some(self.started.map_or(visit.at.at, |t| t.min(visit.at.at)));
-        self.ended = Some(self.ended.map_or(visit.last_seen(), |t| t.max(visit.last_seen())));
-        if visit.status.is_some_and(|s| s < 300) && !visit.is_delete() {
-            self.answered = Some(self.answered.map_or(visit.asked, |t| t.max(visit.asked)));
-        }
+        let is_answered = visit.status.is_some_and(|s| s < 300) && !visit.is_delete();
+        self.reach(visit.at.at, visit.last_seen(), is_answered.then_some(visit.asked));
         if let Some(h) = &visit.handshake {
             self.client = self.client.take().or_else(|| h.client.clone());
             self.server = self.server.take().or_else(|| h.server.clone());
