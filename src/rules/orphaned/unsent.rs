@@ -58,8 +58,13 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     let (call, visit) = (world.hop_call(u.record)?, world.visit_of(u.record)?);
     let name = call_name(world, call);
     let mut evidence = vec![at_request(visit, format!("the client's record of {name}"))];
-    let mut inputs: Vec<u32> = u.coverage.inputs.iter().map(|i| file_of(*i)).collect();
-    inputs.dedup();
+    let mut inputs: Vec<u32> = vec![];
+    for input in u.coverage.inputs.iter().map(|i| file_of(*i)) {
+        // Two sources of one file stand apart.
+        if !inputs.contains(&input) {
+            inputs.push(input);
+        }
+    }
     for input in inputs {
         evidence.push(crate::model::report::Evidence {
             input: Some(input),
