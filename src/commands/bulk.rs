@@ -4,7 +4,8 @@ use super::options::{FilterArgs, ReadArgs};
 use super::values;
 use crate::report::filter::{TimeBound, last_ns};
 use crate::scan::{Options, Together, Wanted};
-use anyhow::bail;
+use anyhow::{Context, bail};
+use std::io::BufRead;
 
 /// Memory where none is given, bytes.
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -79,6 +80,19 @@ impl BulkArgs {
             asked,
         })
     }
+}
+
+/// The lines of standard input with their numbers, from 1.
+///
+/// # Errors
+/// Each names the line that cannot be read.
+pub fn lines() -> impl Iterator<Item = anyhow::Result<(u64, String)>> {
+    (1..).zip(std::io::stdin().lock().lines()).map(|(n, text)| Ok((n, text.with_context(|| at(n))?)))
+}
+
+/// What a line of standard input is called.
+pub fn at(line: u64) -> String {
+    format!("standard input, line {line}")
 }
 
 fn hash(bytes: &[u8]) -> String {

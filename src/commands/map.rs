@@ -7,7 +7,7 @@ use crate::scan::steps::{self, Line, Sighting};
 use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 /// `crosswire map`
@@ -98,7 +98,8 @@ impl Map {
             Step::List => self.list(&options, &mut out)?,
             Step::Look => self.look(&options, &mut out)?,
             Step::Plan => {
-                let lines = read_lines()?.iter().map(|l| line(l)).collect::<anyhow::Result<Vec<Line>>>()?;
+                let given = bulk::lines().filter(|l| l.as_ref().map_or(true, |(_, text)| !text.is_empty()));
+                let lines = given.map(|l| l.and_then(|(n, text)| line(n, &text))).collect::<anyhow::Result<_>>()?;
                 let (told, tasks) = steps::plan(lines, &options, self.split);
                 write(&Line::Plan(Box::new(told)), &mut out)?;
                 tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
@@ -114,19 +115,20 @@ impl Map {
     }
 
     fn list(&self, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
-        let given = if options.paths.is_empty() { read_lines()? } else { vec![] };
-        let file = |text: &String| match text.starts_with('{') {
+        let given = if options.paths.is_empty() { bulk::lines().collect::<anyhow::Result<_>>()? } else { vec![] };
+        let file = |(_, text): &(u64, String)| match text.starts_with('{') {
             true => serde_json::from_str(text).with_context(|| format!("{text}: expected a file as JSON")),
             false => steps::given(text).map(|look| look.file),
         };
-        let files = given.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
+        let files = given.iter().filter(|(_, text)| !text.is_empty()).map(file).collect::<anyhow::Result<Vec<_>>>()?;
         steps::list(options, files, self.split).iter().try_for_each(|l| write(l, out))
     }
 
     fn look(&self, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
         let copies = self.copies()?;
-        for text in std::io::stdin().lock().lines() {
-            match line(&text?)? {
+        for given in bulk::lines() {
+            let (n, text) = given?;
+            match line(n, &text)? {
                 Line::Look(mut look) => {
                     look.file.at = copies.get(&look.file.name).cloned().or(look.file.at);
                     if let Some(found) = steps::look(&look, options)? {
@@ -144,10 +146,10 @@ impl Map {
         let copies = self.copies()?;
         let sighting = Sighting { options, at: &copies };
         let (mut named, mut is_clean) = (vec![], true);
-        for text in std::io::stdin().lock().lines() {
-            let text = text?;
+        for given in bulk::lines() {
+            let (n, text) = given?;
             match text.starts_with('{') {
-                true => match line(&text)? {
+                true => match line(n, &text)? {
                     Line::Tasks(tasks) => sighting.run(&tasks, out)?,
                     Line::Plan(_) => {}
                     _ => anyhow::bail!("expected tasks, as --step plan writes them, or names"),
@@ -188,12 +190,8 @@ impl Map {
     }
 }
 
-fn read_lines() -> anyhow::Result<Vec<String>> {
-    Ok(std::io::stdin().lock().lines().collect::<Result<Vec<_>, _>>()?.into_iter().filter(|l| !l.is_empty()).collect())
-}
-
-fn line(text: &str) -> anyhow::Result<Line> {
-    serde_json::from_str(text).context("expected a line that another --step wrote")
+fn line(number: u64, text: &str) -> anyhow::Result<Line> {
+    serde_json::from_str(text).with_context(|| format!("{}: expected one that another --step wrote", bulk::at(number)))
 }
 
 fn write(line: &Line, out: &mut dyn Write) -> anyhow::Result<()> {

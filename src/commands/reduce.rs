@@ -9,7 +9,7 @@ use crate::scan::steps::{Line, LotTotal, Reducer, total};
 use crate::scan::summary;
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
-use std::io::{BufRead, BufWriter, Write};
+use std::io::{BufWriter, Write};
 
 /// `crosswire reduce`
 pub static COMMAND: Command = Command {
@@ -76,17 +76,10 @@ impl Reduce {
         let options = self.bulk.options(false)?;
         let mut reducer = Reducer::new(&options);
         let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
-        let mut input = std::io::stdin().lock();
-        let mut line = String::new();
-        for n in 1u64.. {
-            let at = || format!("standard input, line {n}");
-            line.clear();
-            if input.read_line(&mut line).with_context(at)? == 0 {
-                break;
-            }
-            let text = line.trim_end_matches(['\n', '\r']);
+        for given in bulk::lines() {
+            let (n, text) = given?;
             if !text.is_empty()
-                && let Some((total, result)) = reducer.take(text).with_context(at)?
+                && let Some((total, result)) = reducer.take(&text).with_context(|| bulk::at(n))?
             {
                 write(&total, &result, &mut out)?;
             }
@@ -100,8 +93,8 @@ impl Reduce {
 
     fn add_up(&self) -> anyhow::Result<u8> {
         let (mut told, mut lots) = (None, vec![]);
-        for text in std::io::stdin().lock().lines() {
-            let text = text?;
+        for given in bulk::lines() {
+            let (_, text) = given?;
             match serde_json::from_str(&text) {
                 Ok(Line::Plan(plan)) => told = Some(*plan),
                 Ok(Line::Lot(lot)) => lots.push(*lot),
