@@ -32,7 +32,8 @@ A script (--script, or in place of INPUT) is a JSON file:\n\n  \
      \"faults\": [{\"call\": 3, \"do\": \"swap\"}, {\"tool\": \"search\", \"do\": \"delay\", \"ms\": 90000}]}\n\n\
 A fault hits the tool call of that number, counted over all tool calls or those of `tool`, or every one where `call` is \
 missing. `do` is delay, late (the head comes at once), forget-session (404 from then on), drop (the stream ends without \
-the reply), reset, hang, wrong-id, duplicate, swap (the bodies of this call and the next one in flight with it) or on-get.\n\n\
+the reply), reset, hang, wrong-id, duplicate, swap (the bodies of this call and another one in flight with it) or \
+on-get (the reply comes on the GET stream, and the call's own stream ends 250 ms, or `ms`, later).\n\n\
 Examples:\n  \
     crosswire serve incident.pcap --listen 127.0.0.1:8000\n  \
     crosswire serve incident.pcap --write-script repro.json\n  \

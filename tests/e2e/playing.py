@@ -37,7 +37,7 @@ def script(fault):
     return {
         "schema": "crosswire.script/1",
         "get_stream": fault["do"] == "on-get",
-        "replies": [reply("a", 300), reply("b", 400)],
+        "replies": [reply("a", 600), reply("b", 500)],
         "faults": [{"tool": "a", "call": 1, **fault}],
     }
 

@@ -15,7 +15,7 @@ except ImportError:
 
 
 async def one(session, tool, after):
-    # In order, and still in flight at once.
+    # In order on any machine, and still in flight at once.
     await asyncio.sleep(after)
     try:
         result = await asyncio.wait_for(session.call_tool(tool, {}), 2)
@@ -31,7 +31,7 @@ async def main():
     async with connect(sys.argv[1]) as streams:
         async with ClientSession(streams[0], streams[1]) as session:
             await session.initialize()
-            calls = [one(session, tool, 0.01 * n) for n, tool in enumerate(sys.argv[2:])]
+            calls = [one(session, tool, 0.2 * n) for n, tool in enumerate(sys.argv[2:])]
             for line in await asyncio.gather(*calls):
                 print(line, flush=True)
             # What it still has to say to the server.

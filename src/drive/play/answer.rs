@@ -2,7 +2,7 @@
 
 use super::report::{Matched, Served};
 use super::script::{Ending, Entry, FaultRule, Said, What};
-use super::{Player, State, Swapping, Unmatched, now, since};
+use super::{Player, State, Unmatched, now, since};
 use crate::drive::server::{Answer, Next, Talk, Waited};
 use crate::drive::wire::Asked;
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long a call waits for the one that it is to be swapped with.
 const SWAP_MS: u64 = 5000;
+/// How long a call's own stream outlives the reply that went to the GET stream. Were both written at once, it would be
+/// chance which of the two a client hears of first, and clients differ in what they make of either.
+const ON_GET_MS: u64 = 250;
 /// A client that never leaves is let go after this.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -196,12 +199,19 @@ impl Player {
         names.into_iter().map(|n| json!({"name": n, "inputSchema": {"type": "object"}})).collect()
     }
 
-    fn play(&self, turn: &Turn, mut entry: Entry, talk: &mut Talk<'_>) -> io::Result<Next> {
+    fn play(&self, turn: &Turn, entry: Entry, talk: &mut Talk<'_>) -> io::Result<Next> {
+        let own = entry.messages.iter().find(|m| is_reply(&m.message));
+        if let Some(own) = own.filter(|_| entry.tool.is_some()) {
+            self.enter(turn, &own.message);
+        }
+        let next = self.perform(turn, entry, talk);
+        self.lock().swaps.leave(turn.index);
+        next
+    }
+
+    fn perform(&self, turn: &Turn, mut entry: Entry, talk: &mut Talk<'_>) -> io::Result<Next> {
         if turn.does(What::ForgetSession) {
             (entry.status, entry.messages) = (404, vec![]);
-        }
-        if turn.does(What::Swap) {
-            self.swap(turn, &mut entry);
         }
         // What is not the plain way needs a stream to be done on.
         let streams = [What::Late, What::Drop, What::Reset, What::Hang, What::Duplicate, What::OnGet];
@@ -273,6 +283,10 @@ impl Player {
                     if sent {
                         self.update(turn.index, |s| s.answered_ms = Some(since(turn.start)));
                     }
+                    let more = turn.fault.as_ref().and_then(|f| f.ms).unwrap_or(ON_GET_MS);
+                    if !self.until(turn, since(turn.start) + more as f64, talk)? {
+                        return Ok(Next::Close);
+                    }
                 }
                 what => {
                     let times = if what == Some(What::Duplicate) { 2 } else { 1 };
@@ -296,17 +310,6 @@ impl Player {
         }
     }
 
-    /// The reply with the id of the request, or with a wrong one.
-    fn dressed(&self, turn: &Turn, message: &Value) -> Value {
-        let wrong = turn.fault.as_ref().filter(|f| f.what == What::WrongId).map(|f| {
-            f.id.clone().unwrap_or_else(|| match turn.id.as_i64() {
-                Some(n) => json!(n + 1),
-                None => json!(format!("{}-wrong", turn.id.as_str().unwrap_or_default())),
-            })
-        });
-        with_id(message, wrong.as_ref().unwrap_or(&turn.id))
-    }
-
     /// Waits until so many ms after the request; false if there is nobody to answer any more.
     fn until(&self, turn: &Turn, ms: f64, talk: &mut Talk<'_>) -> io::Result<bool> {
         let left = ms - since(turn.start);
@@ -325,31 +328,45 @@ impl Player {
         Ok(Next::Close)
     }
 
-    /// Takes the result of another call and gives it its own; waits for one if there is none yet.
-    fn swap(&self, turn: &Turn, entry: &mut Entry) {
-        let Some(own) = entry.messages.iter_mut().find(|m| is_reply(&m.message)) else { return };
+    /// Makes a call known to those that are to be swapped. One that asks for it waits until another comes.
+    fn enter(&self, turn: &Turn, own: &Value) {
+        let asks = turn.does(What::Swap);
+        let is_swapped_at_all = self.script.faults.iter().any(|f| f.what == What::Swap);
+        if !is_swapped_at_all || (turn.fault.is_some() && !asks) {
+            return;
+        }
         let mut state = self.lock();
-        if let Some(waiting) = state.swapping.iter_mut().find(|w| w.got.is_none()) {
-            let theirs = std::mem::replace(&mut waiting.own, Value::Null);
-            waiting.got = Some(std::mem::replace(&mut own.message, theirs));
+        if let Some(other) = state.swaps.enter(turn.index, own.clone(), asks) {
+            for index in [other, turn.index] {
+                state.requests.get_mut(index).into_iter().for_each(|served| served.fault = Some(What::Swap));
+            }
             self.changed.notify_all();
             return;
         }
-        state.swapping.push(Swapping { index: turn.index, own: own.message.clone(), got: None });
+        if !asks {
+            return;
+        }
         let wait = Duration::from_millis(turn.fault.as_ref().and_then(|f| f.ms).unwrap_or(SWAP_MS));
-        let is_alone = |s: &mut State| s.swapping.iter().any(|w| w.index == turn.index && w.got.is_none());
+        let is_alone = |s: &mut State| s.swaps.is_alone(turn.index);
         let waited = self.changed.wait_timeout_while(state, wait, is_alone);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let place = state.swapping.iter().position(|w| w.index == turn.index);
-        match place.map(|p| state.swapping.swap_remove(p)).and_then(|w| w.got) {
-            Some(theirs) => own.message = theirs,
+        if state.swaps.is_alone(turn.index) {
             // Nobody came: nothing was done wrong.
-            None => {
-                if let Some(served) = state.requests.get_mut(turn.index) {
-                    served.fault = None;
-                }
-            }
+            state.swaps.leave(turn.index);
+            state.requests.get_mut(turn.index).into_iter().for_each(|served| served.fault = None);
         }
+    }
+
+    /// The reply with the id of the request, or with a wrong one; another call's, where it was swapped.
+    fn dressed(&self, turn: &Turn, message: &Value) -> Value {
+        let theirs = self.lock().swaps.leave(turn.index);
+        let wrong = turn.fault.as_ref().filter(|f| f.what == What::WrongId).map(|f| {
+            f.id.clone().unwrap_or_else(|| match turn.id.as_i64() {
+                Some(n) => json!(n + 1),
+                None => json!(format!("{}-wrong", turn.id.as_str().unwrap_or_default())),
+            })
+        });
+        with_id(theirs.as_ref().unwrap_or(message), wrong.as_ref().unwrap_or(&turn.id))
     }
 
     fn listen(&self, session: Option<String>, talk: &mut Talk<'_>) -> io::Result<Next> {

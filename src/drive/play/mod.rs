@@ -4,17 +4,19 @@
 mod answer;
 pub mod report;
 pub mod script;
+mod swap;
 
 use crate::drive::record::now_ns;
 use crate::drive::tags::Tags;
 use crate::model::time::Time;
 use report::{Matched, Report, Served};
 use rustc_hash::{FxHashMap, FxHashSet};
-use script::{Entry, FaultRule, Script, What};
+use script::{Entry, FaultRule, Script};
 use serde_json::Value;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use swap::Swaps;
 
 /// What is said to a request that nothing was recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +52,7 @@ struct State {
     calls: u64,
     calls_of: FxHashMap<String, u64>,
     requests: Vec<Served>,
-    swapping: Vec<Swapping>,
-}
-
-/// A call that waits for another one to swap its reply with.
-struct Swapping {
-    /// Of the request.
-    index: usize,
-    own: Value,
-    got: Option<Value>,
+    swaps: Swaps,
 }
 
 impl Player {
@@ -111,12 +105,7 @@ impl Player {
             (Some(_), call) => call.is_none_or(|n| n == of_tool),
             (None, call) => call.is_none_or(|n| n == all),
         };
-        let found = self.script.faults.iter().find(hits).cloned();
-        // The partner of a swap needs no rule of its own.
-        found.or_else(|| {
-            let is_waited_for = state.swapping.iter().any(|w| w.got.is_none());
-            is_waited_for.then(|| FaultRule { tool: None, call: None, what: What::Swap, ms: None, id: None })
-        })
+        self.script.faults.iter().find(hits).cloned()
     }
 
     /// Writes down a request; gives its index.

@@ -114,7 +114,7 @@ pub struct FaultRule {
     /// What is done.
     #[serde(rename = "do")]
     pub what: What,
-    /// How long, ms, for `delay`, `late` and the wait of `swap`.
+    /// How long, ms, for `delay`, `late`, the wait of `swap`, and the call's own stream after `on-get`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
     /// The id to send, for `wrong-id`.
@@ -142,9 +142,9 @@ pub enum What {
     WrongId,
     /// The reply comes twice.
     Duplicate,
-    /// The bodies of this call and the next one that is in flight with it are swapped.
+    /// The bodies of this call and another one that is in flight with it are swapped.
     Swap,
-    /// The reply comes on the session's GET stream.
+    /// The reply comes on the session's GET stream, and the call's own stream ends after it.
     OnGet,
 }
 

@@ -81,8 +81,8 @@ async fn call(url: String, tools: &[String]) -> Result<(), Box<dyn Error>> {
             };
             format!("{tool}: {said}")
         }));
-        // In order, and still in flight at once.
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        // In order on any machine, and still in flight at once.
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     for call in calls {
         println!("{}", call.await?);
