@@ -64,7 +64,7 @@ fn inputs(page: &mut Page) {
     page.section("DESCRIPTION");
     page.paragraphs(
         "The format of an input is told from its first bytes; --input-format names one instead, and --log-format \
-         describes a log of another layout. Inputs may be compressed with gzip, zstd, xz or bzip2, and \
+         describes a log of another layout, also where its lines stand in a journal or a container's log. Inputs may be compressed with gzip, zstd, xz or bzip2, and \
          compression inside compression is undone.\n\n\
          The word behind a name is the vantage point where such an input is taken unless --vantage says otherwise.",
         &[],

@@ -45,7 +45,8 @@ pub fn without_mark(text: &[u8]) -> &[u8] {
 ///
 /// `--input-format NAME:PATH` decides before `--input-format NAME`, and both before the bytes. A
 /// NAME may be one that `--log-format NAME=STRING` defines; a bare `--log-format STRING` is for
-/// every log whose own format is not certain, as far as it reads any of the first lines.
+/// every log whose own format is not certain, as far as it reads any of the first lines. In the log of a container or a
+/// journal the messages are of that format, and the log keeps its own.
 ///
 /// # Errors
 /// [`InputError::NoSuchFormat`] where these options name a format that does not exist,
@@ -57,7 +58,12 @@ pub fn detect(name: &str, head: &[u8], options: &ReadOptions) -> Result<Detected
     let bound = options.input_formats.iter().find(|(_, path)| same_file(path, name)).map(|(format, _)| format);
     if let Some(string) = described::bound(name, options) {
         format_string::compile(string)?;
-        return Ok(Detected::Log(&described::FORMAT, Grade::Certain));
+        return Ok(match by_content(without_mark(head)) {
+            Detected::Log(own, Grade::Certain) if described::lies_within(own, without_mark(head), string)? => {
+                Detected::Log(own, Grade::Certain)
+            }
+            _ => Detected::Log(&described::FORMAT, Grade::Certain),
+        });
     }
     if let Some(format) = bound.or(options.input_format.as_ref()) {
         return named(format).ok_or_else(|| InputError::NoSuchFormat { format: format.clone() });

@@ -3,8 +3,8 @@
 
 use super::app_lines::AppLines;
 use super::assemble::Shared;
-use super::syslog_prefix;
 use super::{Grade, LineReader, LogContext, RecordSink};
+use super::{described, syslog_prefix};
 use crate::model::options::ReadOptions;
 use crate::model::place::{Place, Vantage};
 use crate::model::problem::ProblemKind;
@@ -178,6 +178,8 @@ impl Strays {
 /// Finds the access and error lines of proxies among the messages of another log (a journal, a
 /// container's output, syslog).
 pub struct ProxyLines {
+    /// The layout that the user described, and whether it was bound to this input.
+    described: Option<(Box<dyn Layout>, bool)>,
     strays: Strays,
     shared: Shared,
 }
@@ -185,12 +187,39 @@ pub struct ProxyLines {
 impl ProxyLines {
     /// For the messages of one input.
     pub fn new(context: &LogContext<'_>) -> ProxyLines {
-        ProxyLines { strays: Strays::default(), shared: Shared::new(context, Vantage::Proxy) }
+        ProxyLines {
+            described: described::layout(context),
+            strays: Strays::default(),
+            shared: Shared::new(context, Vantage::Proxy),
+        }
+    }
+
+    /// Did the user say of just this input that its lines are of a layout?
+    pub(super) fn is_bound(&self) -> bool {
+        self.described.as_ref().is_some_and(|(_, bound)| *bound)
+    }
+
+    /// What a message says in the layout that the user described, if it is of that.
+    pub(super) fn described(&mut self, message: &[u8], place: Place, out: &mut dyn RecordSink) -> Option<Parsed> {
+        let (layout, _) = self.described.as_mut()?;
+        let parsed = layout.parse(message.trim_ascii_end(), place, &mut self.shared);
+        let inferred = self.shared.clock.take_inferred();
+        if !matches!(parsed, Parsed::Access(_) | Parsed::Event(_) | Parsed::Quiet(_)) {
+            return None;
+        }
+        if let Some(inferred) = inferred {
+            out.problem(ProblemKind::InferredTime, place, inferred.text());
+        }
+        Some(parsed)
     }
 
     /// Is it such a line, whatever it says?
     pub(super) fn knows(&mut self, message: &[u8], place: Place) -> bool {
-        self.strays.parse(message.trim_ascii_end(), place, &mut self.shared).is_some()
+        let message = message.trim_ascii_end();
+        let described = self.described.as_mut().is_some_and(|(layout, _)| {
+            !matches!(layout.parse(message, place, &mut self.shared), Parsed::No | Parsed::Bad(_))
+        });
+        described || self.strays.parse(message, place, &mut self.shared).is_some()
     }
 
     /// What a message says, if it is such a line; inferred times are told to `out`.
@@ -263,6 +292,16 @@ pub(super) fn share(head: &[u8], layout: &mut dyn Layout) -> Share {
         }
     });
     share
+}
+
+/// Does a layout read any of the first lines as they stand?
+pub(super) fn reads_any(head: &[u8], layout: &mut dyn Layout) -> bool {
+    let mut any = false;
+    with_plain_context(|shared| {
+        any = head_lines(head)
+            .any(|line| !matches!(layout.parse(line, Place::line(0, 1), shared), Parsed::No | Parsed::Bad(_)));
+    });
+    any
 }
 
 /// Runs something that parses without an input, to grade.

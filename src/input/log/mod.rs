@@ -145,6 +145,20 @@ pub struct Format {
     pub reader: Reader,
 }
 
+/// The formats whose lines hold the messages of other programs.
+pub(super) static CARRIERS: &[&Format] = &[
+    &journal_file::FORMAT,
+    &journal_json::FORMAT,
+    &journal_export::FORMAT,
+    &journal_verbose::FORMAT,
+    &journal_short::FORMAT,
+    &syslog::FORMAT,
+    &docker::FORMAT,
+    &cri::FORMAT,
+    &compose::FORMAT,
+    &kubectl::FORMAT,
+];
+
 /// Every format of a proxy's, server's, journal's or container's log. Order decides ties.
 pub static FORMATS: &[&Format] = &[
     &journal_file::FORMAT,

@@ -16,6 +16,7 @@ mod layout;
 mod mcp_messages;
 mod node;
 mod phrase;
+mod proxied;
 mod reader;
 mod systemd;
 #[cfg(test)]
@@ -37,9 +38,9 @@ use super::layout::ProxyLines;
 use super::reading::{self, LocalClock};
 use super::{LogContext, RecordSink, journal};
 use crate::model::limits;
-use crate::model::place::{Place, Vantage};
+use crate::model::place::Place;
 use crate::model::problem::ProblemKind;
-use crate::model::record::{LogEventKind, Record, When};
+use crate::model::record::{LogEventKind, When};
 use emit::{Emitter, Held};
 use fold::Fold;
 use phrase::{Anchor, Meaning, PHRASES, Said};
@@ -110,6 +111,9 @@ impl Interpreter {
         let mut lines = message.split(|b| *b == b'\n');
         let first = plain(lines.next().unwrap_or_default());
         let first = utf8(&first);
+        if self.described(&first, origin, out) {
+            return lines.filter(|l| !l.is_empty()).for_each(|line| self.continuation(line, origin, out));
+        }
         let json = if first.starts_with('{') { json_lines::parse(&first) } else { None };
         let when = self.when(&first, json.as_ref(), origin, out);
         out.entry(when);
@@ -316,8 +320,8 @@ impl Interpreter {
                     self.emitter.unit(kind, text, origin, out);
                 }
             }
-            None if may_be_proxy(text) => drop(self.proxy(text, origin, out)),
-            None => {}
+            None if proxied::may_be(text) && self.proxy(text, origin, out) => {}
+            None => self.unread(text, origin, out),
         }
     }
 
@@ -332,50 +336,6 @@ impl Interpreter {
             _ => head::stamp(line.as_bytes()).is_some() && !self.proxies.knows(line.as_bytes(), origin.place),
         }
     }
-
-    /// A line of the common log format where it is open who writes it; `false`: it is not.
-    fn common(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> bool {
-        if !self.writers.is_asked(origin) {
-            return false;
-        }
-        // Traefik's goes on behind the user agent.
-        let is_traefiks = text.ends_with("ms");
-        match self.writers.known(origin) {
-            Some(Vantage::Server) if !is_traefiks => false,
-            Some(_) => self.proxy(text, origin, out),
-            None if is_traefiks => self.proxy(text, origin, out),
-            None => match self.proxy_record(text, origin, out) {
-                Some(Record::Access(line)) => {
-                    self.writers.hold(origin, line, out);
-                    true
-                }
-                _ => false,
-            },
-        }
-    }
-
-    /// A proxy's access or error line inside this log; `false` if it is none.
-    fn proxy(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> bool {
-        let record = self.proxy_record(text, origin, out);
-        record.map(|record| out.record(record)).is_some()
-    }
-
-    fn proxy_record(&mut self, text: &str, origin: &Origin<'_>, out: &mut dyn RecordSink) -> Option<Record> {
-        let mut record = self.proxies.read(text.as_bytes(), origin.place, out)?;
-        // where the proxy wrote whole seconds, the container's time of its line is the better end
-        if let (Record::Access(access), Some(outer)) = (&mut record, origin.when)
-            && access.end.is_some_and(|end| end.error_ns >= COARSE_NS && outer.error_ns < COARSE_NS)
-        {
-            access.end = Some(outer);
-            let start = access.duration_ns.map(|d| When { at: outer.at.plus_ns(-d), error_ns: outer.error_ns });
-            access.start = access.start.and(start).or(access.start);
-        }
-        if let Record::Event(event) = &mut record {
-            event.when = origin.when.or(event.when);
-            event.pid = event.pid.or(origin.pid);
-        }
-        Some(record)
-    }
 }
 
 /// The time of a request in the common log format, which stands in brackets before it.
@@ -384,12 +344,6 @@ fn request_time(line: &[u8]) -> Option<reading::Reading> {
     let before = line.get(..end)?;
     let start = memchr::memrchr(b'[', before)?;
     reading::clf(before.get(start + 1..)?).map(|(r, _)| r)
-}
-
-/// Could a message that no application is known for be a proxy's?
-fn may_be_proxy(text: &str) -> bool {
-    let has = |needle: &str| memchr::memmem::find(text.as_bytes(), needle.as_bytes()).is_some();
-    has(" HTTP/") || has(" upstream")
 }
 
 /// What a message was found to mean.
