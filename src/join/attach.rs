@@ -14,6 +14,7 @@ const NEAREST: usize = 64;
 const JITTER_NS: i64 = 2_000_000;
 /// Other exchanges that a line may be, at most.
 const RIVALS: usize = 8;
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// What a line is the same exchange as.
 #[derive(Clone, Debug, Default)]
@@ -224,7 +225,7 @@ fn distance(line: &Visit, seen: &Visit) -> (i64, i64) {
     (least, least)
 }
 
-/// Visits of one input, by time.
+/// Visits of one input, by time; within a second of a log that has no finer times, as its lines stand.
 pub fn of_input(visits: &[Visit], input: InputId, vantage: Vantage) -> Vec<u32> {
     let mut out: Vec<u32> = visits
         .iter()
@@ -232,6 +233,10 @@ pub fn of_input(visits: &[Visit], input: InputId, vantage: Vantage) -> Vec<u32> 
         .filter(|(_, v)| v.input == input && v.vantage == vantage)
         .map(|(i, _)| i as u32)
         .collect();
-    out.sort_by_key(|v| visits.get(*v as usize).map(|x| (x.asked, x.exchange)));
+    let order = |v: &Visit| match v.at.error_ns < COARSE_NS {
+        true => (v.asked.ns(), v.exchange),
+        false => (v.asked.ns().saturating_sub(v.asked.ns().rem_euclid(SECOND_NS)), v.exchange),
+    };
+    out.sort_by_key(|v| visits.get(*v as usize).map(order));
     out
 }

@@ -72,7 +72,7 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> Pairing {
                 {
                     // Where the beginning is known, an end that is another call's must not outweigh it.
                     let end = ended.filter(|_| !begun).map_or(i64::MAX, |e| (t - e).abs());
-                    let resolution = record.at.error_ns.max(s.visit.at.error_ns);
+                    let resolution = record.at.error_ns.saturating_add(s.visit.at.error_ns);
                     let distance = beyond((t - asked).abs().min(end), resolution);
                     let slack = resolution + SLACK_NS;
                     let within = *t >= asked - slack && *t <= ended.unwrap_or(asked).max(asked) + slack;

@@ -7,6 +7,10 @@ use crate::model::place::InputId;
 
 /// An offset below this is taken for none: it is within what response times explain, ns.
 const NOTHING_NS: i64 = 400_000_000;
+/// Time zones differ by whole quarters of an hour, ns.
+const QUARTER_NS: i64 = 900 * 1_000_000_000;
+/// From the earliest to the latest, ns.
+const ZONES_NS: i64 = 26 * 4 * QUARTER_NS;
 
 /// A source and its moments.
 #[derive(Clone)]
@@ -39,9 +43,7 @@ impl Island {
     fn take(&mut self, source: &Source) -> bool {
         let found =
             if self.ticks.is_empty() { Some(Offset::none(0)) } else { clock::offset(&self.ticks, &source.ticks) };
-        let Some(offset) = found.map(|o| if is_nothing(&o) { Offset::none(o.error_ns) } else { o }) else {
-            return false;
-        };
+        let Some(offset) = found.map(in_zones) else { return false };
         self.ticks.extend(source.ticks.iter().map(|t| Tick { at: offset.apply(t.at), ..t.clone() }));
         self.offsets.push((source.input, offset));
         true
@@ -65,8 +67,13 @@ pub fn offsets(wire: Vec<Tick>, sources: Vec<Source>) -> Vec<(InputId, Option<Of
     sources.iter().map(|s| (s.input, of(s.input))).collect()
 }
 
-fn is_nothing(o: &Offset) -> bool {
-    o.drift.is_none() && o.ns.abs() <= o.error_ns + NOTHING_NS
+/// What is as near to no offset, or to that between two time zones, as response times explain, is just that: a clock
+/// that was read in the wrong zone is right otherwise.
+fn in_zones(found: Offset) -> Offset {
+    let quarters = found.ns.saturating_add(QUARTER_NS / 2).div_euclid(QUARTER_NS);
+    let zone = quarters.saturating_mul(QUARTER_NS);
+    let is_zone = zone.abs() <= ZONES_NS && found.ns.abs_diff(zone) <= found.error_ns.saturating_add(NOTHING_NS) as u64;
+    if found.drift.is_none() && is_zone { Offset { ns: zone, ..found } } else { found }
 }
 
 #[cfg(test)]
@@ -95,6 +102,16 @@ mod tests {
     fn a_third_source_tells_of_two_that_have_nothing_in_common() {
         let sources = [source(0, &[(1, 10)]), source(1, &[(2, 90)]), source(2, &[(1, 15), (2, 25)])];
         assert_eq!(seconds(&sources), [Some(0), Some(-70), Some(-5)]);
+    }
+
+    #[test]
+    fn what_is_nearly_between_two_zones_is_that() {
+        let offset = |ns, error_ns| in_zones(Offset { ns, ..Offset::none(error_ns) }).ns;
+        let hours = 11 * 1800 * 1_000_000_000;
+        assert_eq!([offset(hours + 166_000_000, 502_000_000), offset(-hours - 399_000_000, 0)], [hours, -hours]);
+        assert_eq!([offset(-380_000_000, 1), offset(2_833_000_000, 502_000_000)], [0, 2_833_000_000]);
+        let days = 30 * 24 * 3600 * 1_000_000_000;
+        assert_eq!([offset(hours + 401_000_000, 0), offset(days + 1, 0)], [hours + 401_000_000, days + 1]);
     }
 
     #[test]
