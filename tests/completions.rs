@@ -20,12 +20,19 @@ fn formats() -> impl Iterator<Item = &'static str> {
 fn run(shell: &str, arguments: &[&str], then: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("completions"), script(shell)).unwrap();
-    let o =
-        Command::new(shell).args(arguments).arg(then).current_dir(folder.path()).env("HOME", folder.path()).output();
-    let Ok(o) = o else {
+    // A shell that waits for something must not hold the tests up.
+    let o = Command::new("timeout")
+        .args(["120", shell])
+        .args(arguments)
+        .arg(then)
+        .current_dir(folder.path())
+        .env("HOME", folder.path())
+        .output()
+        .unwrap();
+    if o.status.code() == Some(127) {
         eprintln!("{shell} is not installed: its completions are checked by their text alone");
         return None;
-    };
+    }
     assert!(o.status.success(), "{shell}: {}", String::from_utf8_lossy(&o.stderr));
     Some(String::from_utf8(o.stdout).unwrap())
 }
@@ -72,21 +79,76 @@ fn fish_completes_rules_and_formats() {
     let offered =
         |line: &str| run("fish", &["--no-config", "-c"], &format!("source ./completions; complete -C '{line}'"));
     let Some(rules) = offered("crosswire rules ") else { return };
-    assert!(RULES.iter().all(|r| rules.contains(r.name)), "{rules}");
-    assert!(RULES.iter().all(|r| offered("crosswire analyze --rule ").unwrap().contains(r.name)));
+    for rules in [rules, offered("crosswire analyze x --rule ").unwrap()] {
+        assert!(RULES.iter().all(|r| rules.contains(r.name)), "{rules}");
+        assert!(rules.contains("crossed/*"), "{rules}");
+    }
+    assert!(formats().all(|f| offered("crosswire formats ").unwrap().contains(f)));
     let by_option = offered("crosswire analyze --input-format ").unwrap();
     assert!(formats().all(|f| by_option.contains(f)), "{by_option}");
     assert!(COMMANDS.iter().all(|c| offered("crosswire ").unwrap().contains(c.name)));
 }
 
+/// What zsh offers for these lines, each in a terminal of its own, since without one it completes nothing.
+fn zsh(lines: &[&str]) -> Option<Vec<Vec<String>>> {
+    let lines: Vec<String> = lines.iter().map(|l| format!("'{}'", l.replace('\'', "'\\''"))).collect();
+    let out = run("zsh", &["-f", "-c"], &ZSH.replace("LINES", &lines.join(" ")))?;
+    let offered = |part: &str| part.lines().filter_map(|l| Some(l.split_once("offered:")?.1.to_owned())).collect();
+    let mut parts: Vec<Vec<String>> = out.split("all-offered").map(offered).collect();
+    parts.pop();
+    assert_eq!(parts.len(), lines.len(), "{out}");
+    Some(parts)
+}
+
+const ZSH: &str = r#"
+zmodload zsh/zpty || exit 1
+for line in LINES; do
+    zpty terminal zsh -f -i
+    zpty -w terminal 'PROMPT=; stty -onlcr -echo
+        autoload -Uz compinit; compinit -u -d ./dump; source ./completions
+        compadd() {
+            [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] && { builtin compadd "$@"; return }
+            typeset -a offered
+            builtin compadd -O offered "$@"
+            (( $#offered )) && print -rl -- "" "offered:"${^offered}
+            builtin compadd "$@"
+        }
+        finished() { print -r -- all-"offered" }
+        comppostfuncs=(finished)
+        bindkey "^I" complete-word
+        print is-"ready"'
+    zpty -r -m terminal reply '*is-ready*' || exit 1
+    zpty -w -n terminal "$line"$'\t'
+    zpty -r -m terminal reply '*all-offered*' || exit 1
+    print -r -- "$reply"
+    zpty -d terminal
+done
+"#;
+
 #[test]
-fn zsh_accepts_its_script() {
-    // Without a terminal zsh completes nothing; that it can load the script is what can be seen.
-    run(
-        "zsh",
-        &["-f", "-c"],
-        "autoload -Uz compinit; compinit -u -d ./dump; source ./completions; whence -w _crosswire",
-    );
+fn zsh_completes_commands_rules_and_formats() {
+    let lines = [
+        "crosswire ",
+        "crosswire ana",
+        "crosswire rules ",
+        "crosswire analyze x.pcap --rule ",
+        "crosswire formats ",
+        "crosswire analyze x --input-format ",
+        "crosswire analyze x --min-confidence pr",
+        "crosswire timeline x --format s",
+    ];
+    let Some(offered) = zsh(&lines) else { return };
+    assert!(COMMANDS.iter().all(|c| offered[0].iter().any(|o| o == c.name)), "{offered:?}");
+    assert_eq!(offered[1], ["analyze"]);
+    for rules in &offered[2..4] {
+        assert!(RULES.iter().all(|r| rules.iter().any(|o| o == r.name)), "{rules:?}");
+        assert!(rules.iter().any(|o| o == "crossed/*"), "{rules:?}");
+    }
+    for names in &offered[4..6] {
+        assert!(formats().all(|f| names.iter().any(|o| o == f)), "{names:?}");
+    }
+    assert_eq!(offered[6], ["probable"]);
+    assert_eq!(offered[7], ["svg"]);
 }
 
 #[test]

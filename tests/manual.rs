@@ -79,9 +79,21 @@ fn have(program: &str) -> bool {
 
 #[test]
 fn manual_pages_are_clean_roff() {
+    // The `man` of man-db, which alone has the option.
+    let has_warnings =
+        Command::new("man").arg("--help").output().is_ok_and(|o| o.stdout.windows(10).any(|w| w == b"--warnings"));
+    let (mandoc, groff) = (have("mandoc"), have("groff"));
     for page in pages() {
         let path = folder("man").join(page.file());
-        if have("mandoc") {
+        if has_warnings {
+            let o = Command::new("man")
+                .args(["--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l"])
+                .arg(&path)
+                .output()
+                .unwrap();
+            assert!(o.status.success() && o.stderr.is_empty(), "{}", String::from_utf8_lossy(&o.stderr));
+        }
+        if mandoc {
             let o = Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).arg(&path).output().unwrap();
             assert!(
                 o.stdout.is_empty() && o.stderr.is_empty(),
@@ -89,7 +101,7 @@ fn manual_pages_are_clean_roff() {
                 String::from_utf8_lossy(&[o.stdout, o.stderr].concat())
             );
         }
-        if have("groff") {
+        if groff {
             let o = Command::new("groff").args(["-man", "-Tutf8", "-Kutf8", "-ww", "-z"]).arg(&path).output().unwrap();
             // A word longer than the line is no fault of the page.
             let said = String::from_utf8_lossy(&o.stderr).into_owned();

@@ -3,6 +3,7 @@
 use super::{CLEAN, Command, output};
 use clap::{Args, FromArgMatches};
 use clap_complete::Shell;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// `crosswire completions`
@@ -36,12 +37,41 @@ fn script(shell: Shell) -> String {
     match shell {
         Shell::PowerShell => with_values(&text),
         Shell::Fish => with_positionals(text),
+        Shell::Zsh => with_options_behind_inputs(&text),
         _ => text,
     }
 }
 
-/// fish's script with what may stand behind a command, which the generator leaves out.
-fn with_positionals(mut script: String) -> String {
+/// zsh's script with what the generator does not heed: `*::` hides from `_arguments` the words before,
+/// so that no option is completed behind an input; a `*` in a value is taken for a pattern of file
+/// names; a colon in the name of a value (`NAME[:PATH]`) ends that name.
+fn with_options_behind_inputs(script: &str) -> String {
+    let mut anew = String::with_capacity(script.len());
+    for line in script.lines() {
+        let line = match line.strip_prefix("'*::").filter(|rest| !rest.starts_with(':')) {
+            Some(rest) => format!("'*:{rest}"),
+            None => line.to_owned(),
+        };
+        match line.rsplit_once(":(") {
+            Some((head, values)) => anew.extend([head, ":(", &values.replace('*', "\\*")]),
+            None => anew.push_str(&line),
+        }
+        anew.push('\n');
+    }
+    let definition = super::definition();
+    let arguments = definition.get_subcommands().flat_map(|c| c.get_arguments());
+    let names = arguments.flat_map(|a| a.get_value_names().unwrap_or_default());
+    let names: BTreeSet<&str> = names.map(|n| n.as_str()).filter(|n| n.contains(':')).collect();
+    for name in names {
+        anew = anew.replace(&format!("]:{name}:"), &format!("]:{}:", name.replace(':', "\\:")));
+    }
+    anew
+}
+
+/// fish's script with what may stand behind a command, which the generator leaves out, and without
+/// values that it would take for patterns of file names.
+fn with_positionals(script: String) -> String {
+    let mut script = script.replace("*\\t''", "\\*\\t''");
     for command in super::definition().get_subcommands() {
         for arg in command.get_positionals() {
             let values: Vec<String> = arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
@@ -50,7 +80,7 @@ fn with_positionals(mut script: String) -> String {
                     script,
                     "complete -c crosswire -n \"__fish_crosswire_using_subcommand {}\" -f -a \"{}\"",
                     command.get_name(),
-                    values.join(" ")
+                    values.join(" ").replace('*', "\\*")
                 );
             }
         }
