@@ -100,6 +100,16 @@ fn reports_of_every_fixture() {
         check_document(case, &crosswire(&["timeline", case, "--format", "json"]));
         check_lines(case, &crosswire(&["timeline", case, "--format", "ndjson", "--calls", "all"]));
     }
+    // What is nearly a finding is told where it is asked for, with the call.
+    let case = folder("fixtures/04-stale-404-window/client.jsonl");
+    let nearly = |args: &[&str]| crosswire(&[&["analyze", case.to_str().unwrap(), "--format"], args].concat());
+    check_lines("near", &nearly(&["ndjson", "-v"]));
+    check_document("near", &nearly(&["json", "-v"]));
+    let near: Value = serde_json::from_str(&nearly(&["json", "-v"])).unwrap();
+    let told = near["near"][0]["text"].as_str().unwrap();
+    assert!(told.starts_with(&format!("{} ", near["near"][0]["call"].as_str().unwrap())), "{told}");
+    assert!(nearly(&["ndjson", "-v"]).contains("\"type\": \"near\""));
+    assert!(!nearly(&["json"]).contains("\"near\"") && !nearly(&["ndjson"]).contains("\"near\""));
     let case = folder("fixtures/02-crossed-id-collision");
     check_document("show", &crosswire(&["show", case.to_str().unwrap(), "--call", "c1", "--format", "json"]));
 }

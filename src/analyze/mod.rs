@@ -2,6 +2,7 @@
 
 mod along;
 mod beside;
+mod inputs;
 pub mod logs;
 mod parts;
 mod read;
@@ -74,10 +75,10 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));
         world.input_end.extend(info.last.map(|t| (input, offset.apply(t))));
     }
-    for (source, first, last) in world.logs.sources.parts() {
-        let offset = world.logs.offsets.get(&source).copied().flatten().unwrap_or(Offset::none(0));
-        world.input_start.insert(source, offset.apply(first));
-        world.input_end.insert(source, offset.apply(last));
+    for part in world.logs.sources.parts() {
+        let offset = world.logs.offsets.get(&part.source).copied().flatten().unwrap_or(Offset::none(0));
+        world.input_start.insert(part.source, offset.apply(part.first));
+        world.input_end.insert(part.source, offset.apply(part.last));
     }
     let has =
         |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);

@@ -1,23 +1,20 @@
 //! The joined world as rows of the report.
 
+use super::inputs::{self, ms};
 use super::sessions;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
-use crate::join::sources::{Shown, file_of};
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
-use crate::model::place::{Side, Vantage};
+use crate::model::place::Vantage;
 use crate::model::record::ClientOutcome;
 use crate::model::report::{
-    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, NO_REQUESTS, Outcome, ReplyRow, Report, RpcRow,
-    Sighting, Summary, cited,
+    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Sighting,
+    Summary, cited,
 };
 use crate::rules::claim::Checked;
-use rustc_hash::FxHashMap;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Fills in the report.
@@ -28,10 +25,7 @@ pub fn report(
     checked: Checked,
     options: &AnalyzeOptions,
 ) -> Report {
-    sides(world, &mut inputs);
-    for (n, info) in inputs.iter_mut().enumerate() {
-        info.shows = shows(world, n as u32, info.vantage);
-    }
+    inputs::fill(world, &mut inputs);
     let tally = tally(world, &mut inputs);
     let cited = options.cited_calls_only.then(|| cited(&checked.findings, &checked.windows));
     let wanted = |c: &&JointCall| cited.as_ref().is_none_or(|keys| keys.contains(&c.key));
@@ -84,60 +78,11 @@ fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
             let source = world.visits.get(visit as usize).map_or(0, |v| v.input);
             seen.push((source, world.logs.ambiguous.contains(&visit)));
         }
-        let is_joined = seen.iter().any(|(source, _)| seen.first().is_some_and(|(first, _)| source != first));
-        // Of one input's sightings the ambiguous one, if any, comes first.
-        seen.iter_mut().for_each(|(source, _)| *source = file_of(*source));
-        seen.sort_unstable_by_key(|(input, ambiguous)| (*input, !ambiguous));
-        seen.dedup_by_key(|(input, _)| *input);
-        if is_joined {
-            for (i, ambiguous) in &seen {
-                if let Some(info) = inputs.get_mut(*i as usize) {
-                    info.joined += 1;
-                    info.ambiguous += u64::from(*ambiguous);
-                }
-            }
+        if seen.iter().any(|(source, _)| seen.first().is_some_and(|(first, _)| source != first)) {
+            inputs::joined(world, inputs, &mut seen);
         }
     }
     out
-}
-
-/// What an input can and cannot show, in one line.
-fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
-    let results =
-        || world.visits.iter().filter(|v| v.input == input).any(|v| v.replies.iter().any(|r| r.body.is_some()));
-    match vantage {
-        Some(Vantage::Wire) => "bodies and stream ends".into(),
-        Some(Vantage::Client) if results() => "the client's calls, results".into(),
-        Some(Vantage::Client) => "the client's calls, no results".into(),
-        Some(Vantage::Proxy | Vantage::Server) => lines_show(world, input),
-        None => String::new(),
-    }
-}
-
-fn lines_show(world: &World, input: u32) -> String {
-    let of = |vantage| world.logs.sources.source(input, vantage);
-    let shown = |source| world.logs.shown.get(&source).or(world.past.shown.as_ref()).map(Shown::text);
-    let (server, proxy) = (of(Vantage::Server), of(Vantage::Proxy));
-    match (shown(server), shown(proxy)) {
-        (Some(lines), Some(front)) if server != proxy => format!("server's lines: {lines}; proxy's: {front}"),
-        (Some(lines), _) | (_, Some(lines)) => lines,
-        (None, None) => events(world, input),
-    }
-}
-
-/// A log without requests gives no calls to judge: what it tells must not look like nothing.
-fn events(world: &World, input: u32) -> String {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for e in world.logs.events.iter().filter(|e| e.place.input == input) {
-        *counts.entry(e.kind.name()).or_default() += 1;
-    }
-    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, n)| Reverse(*n));
-    let told: Vec<String> = counts.iter().map(|(name, n)| format!("{name} ×{n}")).collect();
-    match told.as_slice() {
-        [] => format!("{NO_REQUESTS}, no events"),
-        told => format!("{NO_REQUESTS}; events: {}", told.join(", ")),
-    }
 }
 
 /// Exchanges read: those of captures; a log's lines tell of the same ones, and count where there is nothing else.
@@ -147,40 +92,6 @@ fn counted(world: &World) -> u64 {
         0 => count(|v| v != Vantage::Client),
         n => n,
     }
-}
-
-/// Marks captures that show one side of a proxy only.
-fn sides(world: &World, inputs: &mut [InputInfo]) {
-    let mut seen: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
-    for (v, visit) in world.visits.iter().enumerate() {
-        let hop = world.hop_of.get(v).copied().unwrap_or(0) as usize;
-        if world.chains.joined.get(hop) == Some(&true) {
-            let back = world.chains.depth.get(hop).is_some_and(|d| *d > 0);
-            let entry = seen.entry(visit.input).or_default();
-            if back { entry.1 = true } else { entry.0 = true }
-        }
-    }
-    for (input, sides) in seen {
-        if let Some(info) = inputs.get_mut(input as usize) {
-            info.side = match sides {
-                (true, false) => Some(Side::Front),
-                (false, true) => Some(Side::Back),
-                _ => None,
-            };
-        }
-    }
-    for (input, offset) in &world.logs.offsets {
-        if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
-            info.clock_offset_ms = Some(ms(info.first.map_or(o.ns, |t| o.at(t))));
-            info.clock_error_ms = Some(ms(o.error_ns));
-            info.clock_drift_ppm = o.drift.map(|d| d.ns_per_s as f64 / 1000.0);
-            info.clock_drift_error_ppm = o.drift.map(|d| d.error_ns_per_s as f64 / 1000.0);
-        }
-    }
-}
-
-fn ms(ns: i64) -> f64 {
-    (ns / 1000) as f64 / 1000.0
 }
 
 /// A hash that is known; a log that shows no body has none.

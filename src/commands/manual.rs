@@ -98,7 +98,7 @@ fn report(page: &mut Page) {
          Times are RFC 3339 in UTC with as many digits as the input had. Frames are numbered from 1 as in Wireshark, \
          lines from 1.\n\n\
          With --format ndjson each line is one object of those below with a `type`: input, session, call, exchange, \
-         window, finding, and last the summary with `schema` and `crosswire`.\n\n\
+         window, finding, with -v near, and last the summary with `schema` and `crosswire`.\n\n\
          The JSON Schemas of the documents stand in docs/schema.",
         &[],
     );

@@ -156,7 +156,7 @@ pub struct OutputArgs {
     #[arg(long)]
     pub quiet: bool,
 
-    /// List sessions and all calls too
+    /// List sessions and all calls too, and what is nearly a finding and why not; JSON holds the latter
     #[arg(short, long)]
     pub verbose: bool,
 }

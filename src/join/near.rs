@@ -4,25 +4,27 @@ use super::calls::{JointCall, World};
 use super::clients::was_answered;
 use super::fate::Fate;
 use crate::model::record::ClientOutcome;
+use crate::model::report::Near;
 
 /// Lines of one kind at most; how many more there are is said.
 const LINES: usize = 50;
 
 impl World {
     /// Near-findings in words, each with the call it is about.
-    pub fn near_findings(&self) -> Vec<String> {
+    pub fn near_findings(&self) -> Vec<Near> {
         let mut out = vec![];
         let content = self.contents.near.iter().filter_map(|(c, other, why)| {
-            let name = self.call_words(self.joint(*c)?);
+            let joint = self.joint(*c)?;
+            let name = self.call_words(joint);
             let other = other.and_then(|o| self.joint(o)).map(|j| format!(" (the other: {})", self.call_words(j)));
-            Some(format!("{name}: no crossing: {why}{}", other.unwrap_or_default()))
+            Some(about(joint, format!("{name}: no crossing: {why}{}", other.unwrap_or_default())))
         });
         capped(content.collect(), &mut out);
         capped(self.calls.iter().filter_map(|j| self.no_orphan(j)).collect(), &mut out);
         out
     }
 
-    fn no_orphan(&self, joint: &JointCall) -> Option<String> {
+    fn no_orphan(&self, joint: &JointCall) -> Option<Near> {
         let name = self.call_words(joint);
         let Some(&front) = joint.hops.first() else {
             let record = joint.client?;
@@ -42,7 +44,7 @@ impl World {
             return joint
                 .lines
                 .is_empty()
-                .then(|| format!("{name}: seen by the client alone, not called never sent: {why}"));
+                .then(|| about(joint, format!("{name}: seen by the client alone, not called never sent: {why}")));
         };
         let (call, visit) = (self.hop_call(front)?, self.visit_of(front)?);
         if call.answer.is_some() || !visit.place.is_frame {
@@ -57,7 +59,7 @@ impl World {
             Fate::Unobserved => "it was still open when the input ended, or may have been resumed unseen",
             _ => return None,
         };
-        Some(format!("{name}: no reply seen, not called an orphan: {why}"))
+        Some(about(joint, format!("{name}: no reply seen, not called an orphan: {why}")))
     }
 
     fn call_words(&self, joint: &JointCall) -> String {
@@ -70,11 +72,15 @@ impl World {
     }
 }
 
-fn capped(mut lines: Vec<String>, out: &mut Vec<String>) {
+fn about(joint: &JointCall, text: String) -> Near {
+    Near { call: Some(joint.key), text }
+}
+
+fn capped(mut lines: Vec<Near>, out: &mut Vec<Near>) {
     let more = lines.len().saturating_sub(LINES);
     lines.truncate(LINES);
     out.extend(lines);
     if more > 0 {
-        out.push(format!("and {more} more of this kind"));
+        out.push(Near { call: None, text: format!("and {more} more of this kind") });
     }
 }

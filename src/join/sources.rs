@@ -20,7 +20,20 @@ pub const fn file_of(source: InputId) -> InputId {
 #[derive(Debug, Default)]
 pub struct Sources {
     mixed: FxHashSet<InputId>,
-    spans: FxHashMap<InputId, (Time, Time)>,
+    spans: FxHashMap<InputId, Span>,
+}
+
+/// What one who wrote in an input left there.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Whose lines they are, and the input's number.
+    pub source: InputId,
+    /// The first time of these, on their own clock.
+    pub first: Time,
+    /// The last.
+    pub last: Time,
+    /// How many of them have a time.
+    pub records: u64,
 }
 
 impl Sources {
@@ -46,8 +59,10 @@ impl Sources {
 
     fn spans(&mut self, input: InputId, vantage: Vantage, when: Option<When>) {
         let (true, Some(when)) = (self.mixed.contains(&input), when) else { return };
-        let span = self.spans.entry(self.source(input, vantage)).or_insert((when.at, when.at));
-        *span = (span.0.min(when.at), span.1.max(when.at));
+        let source = self.source(input, vantage);
+        let new = Span { source, first: when.at, last: when.at, records: 0 };
+        let span = self.spans.entry(source).or_insert(new);
+        (span.first, span.last, span.records) = (span.first.min(when.at), span.last.max(when.at), span.records + 1);
     }
 
     /// The source of a line.
@@ -60,9 +75,11 @@ impl Sources {
         self.source(event.place.input, event.vantage)
     }
 
-    /// First and last time of each source that is only a part of its input, on its own clock.
-    pub fn parts(&self) -> impl Iterator<Item = (InputId, Time, Time)> + '_ {
-        self.spans.iter().map(|(source, (first, last))| (*source, *first, *last))
+    /// The sources that are only a part of their input, in order.
+    pub fn parts(&self) -> Vec<Span> {
+        let mut parts: Vec<Span> = self.spans.values().copied().collect();
+        parts.sort_unstable_by_key(|p| (file_of(p.source), p.source));
+        parts
     }
 }
 

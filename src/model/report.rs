@@ -57,9 +57,9 @@ pub struct Report {
     /// HTTP exchanges, only filled for `timeline`.
     #[serde(skip)]
     pub exchanges: Vec<ExchangeRow>,
-    /// What gave reason to look and is no finding, and why; the text report says it with `-v`.
+    /// What gave reason to look and is no finding, and why; reports say it with `-v`.
     #[serde(skip)]
-    pub near: Vec<String>,
+    pub near: Vec<Near>,
     /// Files found in directories that are of no known format; the program names them on standard error.
     #[serde(skip)]
     pub passed_over: Vec<String>,
@@ -67,6 +67,15 @@ pub struct Report {
     /// expected and what to do. Any entry makes the exit status 2.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<String>,
+}
+
+/// What gave reason to look and is no finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Near {
+    /// The call that it is about; null where it says how many more there are.
+    pub call: Option<CallKey>,
+    /// The call by name, what it might have been, and why it is not.
+    pub text: String,
 }
 
 /// One file, stream or interface that was read.
@@ -102,6 +111,36 @@ pub struct InputInfo {
     /// Of these, how many could be another call's as well.
     pub ambiguous: u64,
     /// What it can and cannot show, one line for the source table.
+    pub shows: String,
+    /// Where several wrote in it: each by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// What one of several who wrote in an input left there.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Part {
+    /// Who wrote it.
+    pub vantage: Option<Vantage>,
+    /// Its requests and events.
+    pub records: u64,
+    /// Time of the first of these.
+    pub first: Option<Time>,
+    /// Time of the last.
+    pub last: Option<Time>,
+    /// As [`InputInfo::clock_offset_ms`].
+    pub clock_offset_ms: Option<f64>,
+    /// As [`InputInfo::clock_error_ms`].
+    pub clock_error_ms: Option<f64>,
+    /// As [`InputInfo::clock_drift_ppm`].
+    pub clock_drift_ppm: Option<f64>,
+    /// As [`InputInfo::clock_drift_error_ppm`].
+    pub clock_drift_error_ppm: Option<f64>,
+    /// How many of its records were joined to calls seen elsewhere too.
+    pub joined: u64,
+    /// Of these, how many could be another call's as well.
+    pub ambiguous: u64,
+    /// What it can and cannot show.
     pub shows: String,
 }
 

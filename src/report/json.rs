@@ -2,7 +2,7 @@
 
 use super::view::View;
 use super::{Calls, RenderOptions, Renderer, cited, clean};
-use crate::model::report::{Call, CallKey, ExchangeRow, Finding, InputInfo, Report, Session, Summary, Window};
+use crate::model::report::{Call, CallKey, ExchangeRow, Finding, InputInfo, Near, Report, Session, Summary, Window};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
@@ -30,6 +30,8 @@ struct Document<'a> {
     windows: &'a [Window],
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "Option::is_none")]
+    near: Option<&'a [Near]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     exchanges: Option<&'a [ExchangeRow]>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     troubles: &'a [String],
@@ -52,6 +54,7 @@ fn document(
         calls: Listed::new(r, options.calls.unwrap_or(Calls::All)),
         windows: &r.windows,
         findings: &r.findings,
+        near: options.verbose.then_some(&r.near),
         exchanges,
         troubles: &r.troubles,
     };

@@ -77,6 +77,12 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
             writeln!(out, "- {}", escape(&line))?;
         }
     }
+    if options.verbose && !view.report.near.is_empty() {
+        writeln!(out, "\nNot findings, and why:\n")?;
+        for near in &view.report.near {
+            writeln!(out, "- {}", escape(&near.text))?;
+        }
+    }
     writeln!(out, "\n<sub>crosswire {}</sub>", env!("CARGO_PKG_VERSION"))
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// `--format ndjson`
 pub static RENDERER: Renderer = Renderer {
     name: "ndjson",
-    doc: "One object a line with a \"type\": input, session, call, window, finding (timeline: exchange too), summary last.",
+    doc: "One object a line with a \"type\": input, session, call, window, finding (timeline: exchange too; with -v: near), summary last.",
     calls: |options| options.calls.unwrap_or(Calls::Cited),
     report: Some(|view, options, out| lines(view, false, options, out)),
     timeline: Some(|view, options, out| lines(view, true, options, out)),
@@ -44,6 +44,9 @@ fn lines(view: &View<'_>, is_timeline: bool, options: &RenderOptions, out: &mut 
     }
     r.windows.iter().try_for_each(|w| line("window", w, out))?;
     r.findings.iter().try_for_each(|f| line("finding", f, out))?;
+    if options.verbose {
+        r.near.iter().try_for_each(|n| line("near", n, out))?;
+    }
     let schema = if is_timeline { "crosswire.timeline/1" } else { "crosswire.report/1" };
     let last = Last { schema, crosswire: env!("CARGO_PKG_VERSION"), summary: &r.summary, troubles: &r.troubles };
     line("summary", &last, out)?;

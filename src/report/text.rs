@@ -70,8 +70,8 @@ fn near(view: &View<'_>, paper: &mut Paper<'_>) -> io::Result<()> {
     }
     paper.end()?;
     paper.line("Not findings, and why", Style::Bold)?;
-    for line in &view.report.near {
-        paper.flow(&format!("  {}", clean_short(line, 400)), 4, Style::Plain)?;
+    for near in &view.report.near {
+        paper.flow(&format!("  {}", clean_short(&near.text, 400)), 4, Style::Plain)?;
     }
     Ok(())
 }

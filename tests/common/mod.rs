@@ -31,6 +31,7 @@ pub fn input(name: &str, vantage: Vantage, side: Option<Side>, records: u64) -> 
         problems: Problems::default(),
         joined: 0,
         ambiguous: 0,
+        parts: vec![],
         shows: String::new(),
     }
 }

@@ -84,6 +84,41 @@ fn a_clock_that_is_off_changes_nothing_in_a_log_of_whole_seconds() {
     }
 }
 
+/// The access log with sessions and durations, and whole seconds.
+fn coarse(json: &str) -> String {
+    let line = |line: &str| {
+        let v: serde_json::Value = serde_json::from_str(line).unwrap();
+        let of = |name: &str| v[name].as_str().unwrap().to_owned();
+        let session = Some(of("mcp_session_id")).filter(|s| !s.is_empty()).unwrap_or_else(|| "-".to_owned());
+        let (at, method, status) = (of("ts"), of("method"), of("status"));
+        let (bytes, took) = (of("body_bytes_sent"), of("request_time"));
+        format!("{at} 127.0.0.1:47020 \"{method} /mcp HTTP/1.1\" {status} {bytes} sid={session} ut={took} {took}\n")
+    };
+    json.lines().map(line).collect()
+}
+
+/// Within a second the lines stand in the order in which their requests ended, however the clock is off.
+#[test]
+fn lines_of_whole_seconds_are_joined_in_their_order() {
+    let window = fixture("../04-stale-404-window");
+    let folder = tempfile::tempdir().unwrap();
+    let (access, moved_record) = (folder.path().join("access.log"), folder.path().join("client.jsonl"));
+    std::fs::write(&access, coarse(&std::fs::read_to_string(window.join("access.json.log")).unwrap())).unwrap();
+    let record = std::fs::read_to_string(window.join("client.jsonl")).unwrap();
+    for seconds in [0, 3, -3, 3600, 19_800] {
+        std::fs::write(&moved_record, moved(&record, seconds)).unwrap();
+        let report = analyze(&[moved_record.clone(), access.clone(), window.join("journal.json")]);
+        let mut pairs: Vec<(u64, u64)> = vec![];
+        for call in &report.calls {
+            let line = |input| call.sightings.iter().find(|s| s.input == input).and_then(|s| s.line);
+            pairs.extend(line(0).zip(line(1)));
+        }
+        pairs.sort_unstable();
+        assert_eq!(pairs.len(), 15, "moved by {seconds} s: {pairs:?}");
+        assert!(pairs.is_sorted_by(|a, b| a.1 < b.1), "moved by {seconds} s: {pairs:?}");
+    }
+}
+
 #[test]
 fn logs_that_fit_at_no_offset_are_joined_by_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,6 +51,18 @@ fn lines_of_proxy_and_server_in_one_file_are_two_vantage_points() {
         assert_eq!(report.summary.calls, apart.summary.calls);
         assert!(report.inputs[1].problems.is_empty(), "{:?}", report.inputs[1].problems);
         assert!(report.inputs[1].shows.contains("proxy's: status, session"), "{}", report.inputs[1].shows);
+        // Each who wrote in it has a row of its own, as its own file would.
+        let rows = |report: &Report| -> Vec<String> {
+            let parts = report.inputs.iter().flat_map(|i| &i.parts);
+            parts.map(|p| format!("{:?} {:?} {} {}", p.vantage, p.clock_offset_ms, p.joined, p.shows)).collect()
+        };
+        let alone = |n: usize| {
+            let i = &apart.inputs[n];
+            format!("{:?} {:?} {} {}", i.vantage, i.clock_offset_ms, i.joined, i.shows)
+        };
+        assert_eq!(rows(&report), [alone(2), alone(1)]);
+        let spans: Vec<_> = report.inputs[1].parts.iter().map(|p| p.first.zip(p.last)).collect();
+        assert_eq!(spans, [2, 1].map(|n| apart.inputs[n].first.zip(apart.inputs[n].last)));
         // What one file lacks, both who wrote in it may have lost.
         let lost = report.findings.iter().filter(|f| f.rule == "orphaned/empty-success");
         assert!(lost.clone().count() == 1 && lost.clone().all(|f| f.confidence == Confidence::Possible));

@@ -22,6 +22,8 @@ const CALLS: Field = field(
 );
 const WINDOWS: Field = field("windows", Always, List(&Of("window")), "Stale-session windows, in order of opening.");
 const FINDINGS: Field = field("findings", Always, List(&Of("finding")), "Findings, in order of time.");
+const NEAR: Field =
+    field("near", Optional, List(&Of("near")), "What gave reason to look and is no finding, and why; written with -v.");
 const TROUBLES: Field = field(
     "troubles",
     Optional,
@@ -44,6 +46,7 @@ pub static DOCUMENTS: &[Object] = &[
             CALLS,
             WINDOWS,
             FINDINGS,
+            NEAR,
             TROUBLES,
         ],
     },
@@ -59,6 +62,7 @@ pub static DOCUMENTS: &[Object] = &[
             CALLS,
             WINDOWS,
             FINDINGS,
+            NEAR,
             field(
                 "exchanges",
                 Always,
@@ -133,6 +137,29 @@ pub static OBJECTS: &[Object] = &[
             ),
             field("clock_drift_error_ppm", Nullable, Number, "How far that may be off."),
             field("problems", Always, List(&Of("problem")), "What could not be read, one entry a kind."),
+            field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too."),
+            field("ambiguous", Always, Count, "Of these, how many could be another call's as well."),
+            field("shows", Always, Text, "What it can and cannot show."),
+            field(
+                "parts",
+                Optional,
+                List(&Of("part")),
+                "Where several wrote in it (a journal with a proxy's lines beside the server's): each by itself.",
+            ),
+        ],
+    },
+    Object {
+        name: "part",
+        doc: "What one of several who wrote in an input left there.",
+        fields: &[
+            field("vantage", Nullable, OneOf(VANTAGE), "Who wrote it."),
+            field("records", Always, Count, "Its requests and events that have a time."),
+            field("first", Nullable, Time, "Time of the first of these."),
+            field("last", Nullable, Time, "Time of the last."),
+            field("clock_offset_ms", Nullable, Number, "As that of an input."),
+            field("clock_error_ms", Nullable, Number, "As that of an input."),
+            field("clock_drift_ppm", Nullable, Number, "As that of an input."),
+            field("clock_drift_error_ppm", Nullable, Number, "As that of an input."),
             field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too."),
             field("ambiguous", Always, Count, "Of these, how many could be another call's as well."),
             field("shows", Always, Text, "What it can and cannot show."),
@@ -394,6 +421,14 @@ pub static OBJECTS: &[Object] = &[
             field("cursor", Nullable, Text, "Journal cursor."),
             field("text", Nullable, Text, "What it shows."),
             field("filter", Nullable, Text, "A display filter that shows it in Wireshark."),
+        ],
+    },
+    Object {
+        name: "near",
+        doc: "Something that is nearly a finding. At most 50 of a kind are told.",
+        fields: &[
+            field("call", Nullable, CallKey, "The call that it is about; null: it says how many more there are."),
+            field("text", Always, Text, "The call, what it might have been, and why it is not called that."),
         ],
     },
     Object {

@@ -1,7 +1,7 @@
 //! What was read, and what could not be.
 
 use crate::model::place::{Side, Vantage};
-use crate::model::report::InputInfo;
+use crate::model::report::{InputInfo, Part};
 use crate::report::table::{Cell, Column, Table, Tone, column, counted};
 use crate::report::view::View;
 
@@ -23,7 +23,12 @@ pub static INPUTS: Table = Table {
     name: "inputs",
     title: "Inputs",
     columns: COLUMNS,
-    rows: |view, row| view.report.inputs.iter().enumerate().for_each(|(n, i)| row(cells(view, n, i))),
+    rows: |view, row| {
+        for (n, i) in view.report.inputs.iter().enumerate() {
+            row(cells(view, n, i));
+            i.parts.iter().for_each(|p| row(part_cells(view, n, p)));
+        }
+    },
     empty: |_| "none could be read".into(),
 };
 
@@ -35,10 +40,32 @@ fn cells(view: &View<'_>, number: usize, i: &InputInfo) -> Vec<Cell> {
         Cell::number(i.records),
         super::time(i.first),
         super::time(i.last),
-        Cell::optional(i.clock_offset_ms, |ms| Cell::short(clock_text(ms, i), ms.to_string())),
-        if view.report.inputs.len() > 1 { joined(i) } else { Cell::short("–", i.joined.to_string()) },
+        clock(i.clock_offset_ms, i.clock_error_ms, i.clock_drift_ppm.zip(i.clock_drift_error_ppm)),
+        if view.report.inputs.len() > 1 || !i.parts.is_empty() {
+            joined(i.joined, i.ambiguous)
+        } else {
+            Cell::short("–", i.joined.to_string())
+        },
         problems(i),
-        Cell::new(&i.shows),
+        if i.parts.is_empty() { Cell::new(&i.shows) } else { Cell::short("the lines below", i.shows.clone()) },
+    ]
+}
+
+/// The row of one of several who wrote in an input, below that of the input.
+fn part_cells(view: &View<'_>, number: usize, p: &Part) -> Vec<Cell> {
+    let name = p.vantage.map_or("", |v| vantage_name(v, None));
+    let whose = format!("{}, {name}'s lines", view.input(number as u32));
+    vec![
+        Cell::new(whose),
+        Cell::short("–", ""),
+        Cell::new(name),
+        Cell::number(p.records),
+        super::time(p.first),
+        super::time(p.last),
+        clock(p.clock_offset_ms, p.clock_error_ms, p.clock_drift_ppm.zip(p.clock_drift_error_ppm)),
+        joined(p.joined, p.ambiguous),
+        Cell::short("–", ""),
+        Cell::new(&p.shows),
     ]
 }
 
@@ -54,22 +81,20 @@ pub(crate) fn vantage_name(v: Vantage, side: Option<Side>) -> &'static str {
     }
 }
 
-fn clock_text(offset_ms: f64, i: &InputInfo) -> String {
-    let error = i.clock_error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
-    let drift = i.clock_drift_ppm.map_or(String::new(), |ppm| {
-        format!(", drift {ppm:+.1} ± {:.1} ppm", i.clock_drift_error_ppm.unwrap_or_default())
-    });
-    if offset_ms == 0.0 && drift.is_empty() {
-        format!("as is{error}")
-    } else {
-        format!("{offset_ms:+.1} ms{error}{drift}")
-    }
+fn clock(offset_ms: Option<f64>, error_ms: Option<f64>, drift_ppm: Option<(f64, f64)>) -> Cell {
+    let error = error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
+    let drift = drift_ppm.map_or(String::new(), |(ppm, error)| format!(", drift {ppm:+.1} ± {error:.1} ppm"));
+    Cell::optional(offset_ms, |ms| {
+        let is_right = ms == 0.0 && drift.is_empty();
+        let text = if is_right { format!("as is{error}") } else { format!("{ms:+.1} ms{error}{drift}") };
+        Cell::short(text, ms.to_string())
+    })
 }
 
-fn joined(i: &InputInfo) -> Cell {
-    match i.ambiguous {
-        0 => Cell::number(i.joined),
-        n => Cell::short(format!("{} ({n} ambiguous)", i.joined), i.joined.to_string()),
+fn joined(joined: u64, ambiguous: u64) -> Cell {
+    match ambiguous {
+        0 => Cell::number(joined),
+        n => Cell::short(format!("{joined} ({n} ambiguous)"), joined.to_string()),
     }
 }
 

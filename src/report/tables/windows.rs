@@ -30,7 +30,10 @@ fn cells(view: &View<'_>, w: &Window) -> Vec<Cell> {
     let seconds = |ns: i64| Cell::short(span(ns), format!("{:.6}", ns as f64 / 1e9));
     vec![
         time(w.opened),
-        session(view, w.stale_session.as_deref()),
+        match &w.stale_session {
+            Some(id) => session(view, Some(id)),
+            None => Cell::short("not named", ""),
+        },
         match (&w.new_session, w.initialize) {
             (Some(id), _) => session(view, Some(id)),
             (None, Some(_)) => Cell::short("not named", ""),

@@ -1,0 +1,147 @@
+//! What each input is, its clock, how much of it was joined, and what it can show.
+
+use crate::join::World;
+use crate::join::sources::{Shown, file_of};
+use crate::model::place::{InputId, Side, Vantage};
+use crate::model::report::{InputInfo, NO_REQUESTS, Part};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Fills in all but what [`joined`] counts.
+pub(super) fn fill(world: &World, inputs: &mut [InputInfo]) {
+    sides(world, inputs);
+    clocks(world, inputs);
+    for (n, info) in inputs.iter_mut().enumerate() {
+        info.shows = shows(world, n as u32, info.vantage);
+    }
+    parts(world, inputs);
+}
+
+/// Counts a call for each input and part that shows it; `seen` are its sightings, by source, and whether each could be
+/// another call's.
+pub(super) fn joined(world: &World, inputs: &mut [InputInfo], seen: &mut Vec<(InputId, bool)>) {
+    // Of one source's sightings the ambiguous one, if any, comes first.
+    let once = |seen: &mut Vec<(InputId, bool)>| {
+        seen.sort_unstable_by_key(|(source, ambiguous)| (*source, !ambiguous));
+        seen.dedup_by_key(|(source, _)| *source);
+    };
+    once(seen);
+    for (source, ambiguous) in seen.iter() {
+        let Some(info) = inputs.get_mut(file_of(*source) as usize) else { continue };
+        let sources = &world.logs.sources;
+        let is_own = |p: &&mut Part| p.vantage.is_some_and(|v| sources.source(file_of(*source), v) == *source);
+        if let Some(part) = info.parts.iter_mut().find(is_own) {
+            part.joined += 1;
+            part.ambiguous += u64::from(*ambiguous);
+        }
+    }
+    seen.iter_mut().for_each(|(source, _)| *source = file_of(*source));
+    once(seen);
+    for (input, ambiguous) in seen.iter() {
+        if let Some(info) = inputs.get_mut(*input as usize) {
+            info.joined += 1;
+            info.ambiguous += u64::from(*ambiguous);
+        }
+    }
+}
+
+/// What each of several who wrote in one input left there.
+fn parts(world: &World, inputs: &mut [InputInfo]) {
+    for span in world.logs.sources.parts() {
+        let input = file_of(span.source);
+        let Some(info) = inputs.get_mut(input as usize) else { continue };
+        let vantage = if span.source == input { Vantage::Server } else { Vantage::Proxy };
+        let offset = world.logs.offsets.get(&span.source).copied().flatten();
+        let drift = offset.and_then(|o| o.drift);
+        info.parts.push(Part {
+            vantage: Some(vantage),
+            records: span.records,
+            first: Some(span.first),
+            last: Some(span.last),
+            clock_offset_ms: offset.map(|o| ms(o.at(span.first))),
+            clock_error_ms: offset.map(|o| ms(o.error_ns)),
+            clock_drift_ppm: drift.map(|d| d.ns_per_s as f64 / 1000.0),
+            clock_drift_error_ppm: drift.map(|d| d.error_ns_per_s as f64 / 1000.0),
+            shows: world.logs.shown.get(&span.source).map(Shown::text).unwrap_or_default(),
+            ..Part::default()
+        });
+    }
+}
+
+fn clocks(world: &World, inputs: &mut [InputInfo]) {
+    for (input, offset) in &world.logs.offsets {
+        if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
+            info.clock_offset_ms = Some(ms(info.first.map_or(o.ns, |t| o.at(t))));
+            info.clock_error_ms = Some(ms(o.error_ns));
+            info.clock_drift_ppm = o.drift.map(|d| d.ns_per_s as f64 / 1000.0);
+            info.clock_drift_error_ppm = o.drift.map(|d| d.error_ns_per_s as f64 / 1000.0);
+        }
+    }
+}
+
+/// What an input can and cannot show, in one line.
+fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
+    let results =
+        || world.visits.iter().filter(|v| v.input == input).any(|v| v.replies.iter().any(|r| r.body.is_some()));
+    match vantage {
+        Some(Vantage::Wire) => "bodies and stream ends".into(),
+        Some(Vantage::Client) if results() => "the client's calls, results".into(),
+        Some(Vantage::Client) => "the client's calls, no results".into(),
+        Some(Vantage::Proxy | Vantage::Server) => lines_show(world, input),
+        None => String::new(),
+    }
+}
+
+fn lines_show(world: &World, input: u32) -> String {
+    let of = |vantage| world.logs.sources.source(input, vantage);
+    let shown = |source| world.logs.shown.get(&source).or(world.past.shown.as_ref()).map(Shown::text);
+    let (server, proxy) = (of(Vantage::Server), of(Vantage::Proxy));
+    match (shown(server), shown(proxy)) {
+        (Some(lines), Some(front)) if server != proxy => format!("server's lines: {lines}; proxy's: {front}"),
+        (Some(lines), _) | (_, Some(lines)) => lines,
+        (None, None) => events(world, input),
+    }
+}
+
+/// A log without requests gives no calls to judge: what it tells must not look like nothing.
+fn events(world: &World, input: u32) -> String {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for e in world.logs.events.iter().filter(|e| e.place.input == input) {
+        *counts.entry(e.kind.name()).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, n)| Reverse(*n));
+    let told: Vec<String> = counts.iter().map(|(name, n)| format!("{name} ×{n}")).collect();
+    match told.as_slice() {
+        [] => format!("{NO_REQUESTS}, no events"),
+        told => format!("{NO_REQUESTS}; events: {}", told.join(", ")),
+    }
+}
+
+/// Marks captures that show one side of a proxy only.
+fn sides(world: &World, inputs: &mut [InputInfo]) {
+    let mut seen: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
+    for (v, visit) in world.visits.iter().enumerate() {
+        let hop = world.hop_of.get(v).copied().unwrap_or(0) as usize;
+        if world.chains.joined.get(hop) == Some(&true) {
+            let back = world.chains.depth.get(hop).is_some_and(|d| *d > 0);
+            let entry = seen.entry(visit.input).or_default();
+            if back { entry.1 = true } else { entry.0 = true }
+        }
+    }
+    for (input, sides) in seen {
+        if let Some(info) = inputs.get_mut(input as usize) {
+            info.side = match sides {
+                (true, false) => Some(Side::Front),
+                (false, true) => Some(Side::Back),
+                _ => None,
+            };
+        }
+    }
+}
+
+/// Nanoseconds as milliseconds of three digits.
+pub(super) fn ms(ns: i64) -> f64 {
+    (ns / 1000) as f64 / 1000.0
+}
