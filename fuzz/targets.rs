@@ -4,6 +4,7 @@
 //! A target must take any bytes at all: a panic, an endless loop or memory out of proportion is a
 //! fault. Beyond that each checks what must hold of any input.
 
+use crosswire::drive::play::script::Script;
 use crosswire::input::archive::tar::TarReader;
 use crosswire::input::archive::{Blob, MemberOpener, MemoryBlob, zip};
 use crosswire::input::capture::bpf::Program;
@@ -23,7 +24,11 @@ use crosswire::model::place::Place;
 use crosswire::model::problem::{ProblemKind, Problems};
 use crosswire::model::record::{Record, When};
 use crosswire::model::time::Time;
+use crosswire::report::baseline::Baseline;
+use crosswire::scan::sightings;
+use crosswire::scan::steps::Line;
 use crosswire::wire::sse::SseParser;
+use crosswire::wire::tls::KeyStore;
 use crosswire::wire::{Checksum, Segment, Wire, WireOptions, flags, hpack, http2, packet, recorded, tls};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -37,6 +42,7 @@ pub type Target = (&'static str, fn(&[u8]));
 #[allow(dead_code)] // each target of cargo-fuzz uses one alone
 pub const TARGETS: &[Target] = &[
     ("archive", archive),
+    ("baseline", baseline),
     ("bundle", bundle),
     ("bpf", bpf),
     ("capture", capture),
@@ -46,9 +52,13 @@ pub const TARGETS: &[Target] = &[
     ("http2", http2),
     ("journal", journal),
     ("jsonrpc", jsonrpc),
+    ("keylog", keylog),
     ("log_lines", log_lines),
     ("recorded", recorded),
+    ("script", script),
+    ("sightings", sightings),
     ("sse", sse),
+    ("steps", steps),
     ("tcp", tcp),
     ("tls", tls),
 ];
@@ -68,6 +78,43 @@ pub fn archive(data: &[u8]) {
         assert!(spot.at + spot.packed_bytes <= data.len() as u64);
         let bytes = MemberOpener { blob: blob.clone(), spot }.open().expect("memory can be read");
         let _ = std::io::copy(&mut bytes.take(1 << 20), &mut std::io::sink());
+    }
+}
+
+/// Reports of earlier runs, whose findings are known.
+pub fn baseline(data: &[u8]) {
+    let _ = Baseline::read(data);
+}
+
+/// Key logs of TLS.
+pub fn keylog(data: &[u8]) {
+    KeyStore::new().read(data);
+}
+
+/// Scripts to be played. What is accepted is accepted again as it is written.
+pub fn script(data: &[u8]) {
+    let _ = Script::is_one(data);
+    let Ok(script) = Script::parse(data) else { return };
+    let written = serde_json::to_vec(&script).expect("a script can be written");
+    assert!(Script::parse(&written).is_ok(), "a script that is refused once it was written");
+}
+
+/// Sightings: a line as it stands, and what would be packed in one.
+pub fn sightings(data: &[u8]) {
+    if let Some(block) = sightings::Block::read(data, 3) {
+        assert!(block.records.len() <= data.len(), "more records than bytes");
+    }
+    for line in String::from_utf8_lossy(data).lines() {
+        let _ = sightings::parse(line);
+    }
+}
+
+/// What the steps of a scan hand on, a line each.
+pub fn steps(data: &[u8]) {
+    for line in String::from_utf8_lossy(data).lines() {
+        let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
+        let written = serde_json::to_string(&line).expect("a line can be written");
+        assert!(serde_json::from_str::<Line>(&written).is_ok(), "a line that is refused once it was written");
     }
 }
 

@@ -224,6 +224,13 @@ fn every_target_survives() {
 }
 
 #[test]
+fn every_target_has_seeds() {
+    for (name, _) in TARGETS {
+        assert!(seeds(name).iter().any(|s| !s.is_empty()), "{name}: nothing in fuzz/corpus/{name}");
+    }
+}
+
+#[test]
 fn every_target_can_be_run_by_cargo_fuzz() {
     let manifest = std::fs::read_to_string(folder("Cargo.toml")).unwrap();
     for (name, _) in TARGETS {
