@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 mod bodies;
 mod clocks;
 mod mixed;
+mod of_logs;
 
 const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];
 

@@ -12,7 +12,7 @@ pub(crate) use tests;
 /// Rule, tests that make it fire, tests that come near.
 type Row = (&'static str, &'static [fn()], &'static [fn()]);
 
-/// Rules that packets alone cannot show have their tests beside those of the logs.
+/// Rules that packets alone cannot show have their tests in a table beside those of the logs.
 const OF_LOGS: &[&str] = &[
     "crossed/at-client",
     "crossed/unplaced",
@@ -121,6 +121,11 @@ const TABLE: &[Row] = &[
 
 #[test]
 fn every_rule_has_a_test_that_fires_and_one_that_does_not() {
+    let of_logs = include_str!("../vantages/of_logs.rs");
+    let (_, of_logs) = of_logs.split_once("const TABLE").unwrap();
+    for rule in OF_LOGS {
+        assert!(of_logs.contains(&format!("(\"{rule}\", ")), "{rule} has no pair of tests beside those of the logs");
+    }
     for rule in crosswire::rules::RULES {
         let row = TABLE.iter().find(|(name, ..)| *name == rule.name);
         let tested = row.is_some_and(|(_, fires, near)| !fires.is_empty() && !near.is_empty());

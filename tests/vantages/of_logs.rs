@@ -1,0 +1,132 @@
+//! Rules that packets alone cannot show: for each, records of a client that make it fire, and others that come near
+//! and must not.
+
+use super::{Path, PathBuf, analyze, rules};
+use serde_json::{Value, json};
+
+/// Rule, what makes it fire, what comes near.
+type Row = (&'static str, fn() -> Vec<&'static str>, fn() -> Vec<&'static str>);
+
+const TABLE: &[Row] = &[
+    ("crossed/at-client", another_s_result_recorded, results_written_anew),
+    ("crossed/unplaced", crossing_without_a_capture, results_that_name_a_sibling_s_argument),
+    ("orphaned/never-sent", call_that_nothing_saw, call_before_the_capture),
+    ("orphaned/empty-success", empty_success_that_nothing_saw, empty_success_of_a_call_that_was_seen),
+    ("orphaned/false-timeout", timeout_after_the_reply, timeout_before_the_reply),
+];
+
+#[test]
+fn each_fires_where_it_must_and_not_where_it_comes_near() {
+    for (rule, fires, near) in TABLE {
+        let found = fires();
+        assert!(found.contains(rule), "{rule} is not among {found:?}");
+        let found = near();
+        assert!(!found.contains(rule), "{rule} is among {found:?}");
+    }
+}
+
+fn fixture(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/02-crossed-id-collision").join(file)
+}
+
+/// What is found in the client's record, changed, beside another input.
+fn with(other: &str, change: impl Fn(&mut Vec<Value>)) -> Vec<&'static str> {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(fixture("client.jsonl")).unwrap();
+    let mut records: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    change(&mut records);
+    records.sort_by_key(|r| r["at"].as_str().unwrap().to_owned());
+    let path = folder.path().join("client.jsonl");
+    std::fs::write(&path, records.iter().map(|r| format!("{r}\n")).collect::<String>()).unwrap();
+    rules(&analyze(&[path, fixture(other)]))
+}
+
+/// The record of a call by a tag in its arguments.
+fn of<'a>(records: &'a mut [Value], argument: &str) -> &'a mut Value {
+    records.iter_mut().find(|r| r["arguments"].to_string().contains(argument)).unwrap()
+}
+
+fn records_result(record: &mut Value, result: Value) {
+    let fields = record.as_object_mut().unwrap();
+    fields.remove("result_sha256");
+    fields.insert("result".into(), result);
+}
+
+fn another_s_result_recorded() -> Vec<&'static str> {
+    with("front.pcap", |records| {
+        let theirs = of(records, "\"A-5\"").clone();
+        let mine = of(records, "\"B-5\"");
+        mine["result"] = theirs["result"].clone();
+        mine["result_sha256"] = theirs["result_sha256"].clone();
+    })
+}
+
+/// By a client that parses results and keeps no hash of what it received.
+fn results_written_anew() -> Vec<&'static str> {
+    fn anew(value: &Value) -> Value {
+        match value {
+            Value::Object(o) => o.iter().rev().map(|(k, v)| (k.clone(), anew(v))).collect(),
+            Value::Array(a) => a.iter().map(anew).collect(),
+            other => other.clone(),
+        }
+    }
+    with("front.pcap", |records| {
+        for record in records.iter_mut().filter(|r| !r["result"].is_null()) {
+            let result = anew(&record["result"]);
+            records_result(record, result);
+        }
+    })
+}
+
+fn crossing_without_a_capture() -> Vec<&'static str> {
+    with("access.json.log", |_| {})
+}
+
+fn results_that_name_a_sibling_s_argument() -> Vec<&'static str> {
+    with("access.json.log", |records| {
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        records_result(of(records, "trail-204"), text("trail-204 is closed"));
+        records_result(of(records, "\"A-5\""), text("fast:A-5, and B-5 is next"));
+    })
+}
+
+/// A record of a call that is in no other input.
+fn unseen(second: &str, outcome: &str) -> Value {
+    json!({"at": format!("2026-11-29T{second}.100000Z"), "ended": format!("2026-11-29T{second}.900000Z"),
+        "method": "tools/call", "tool": "memory_read", "arguments": {"key": "nowhere"}, "id": 99,
+        "session": "880af36cca1744e8b1b2a196bbdd815c", "outcome": outcome})
+}
+
+fn call_that_nothing_saw() -> Vec<&'static str> {
+    with("front.pcap", |records| records.push(unseen("19:38:47", "timeout")))
+}
+
+fn call_before_the_capture() -> Vec<&'static str> {
+    with("front.pcap", |records| records.push(unseen("19:37:47", "timeout")))
+}
+
+fn empty_success_that_nothing_saw() -> Vec<&'static str> {
+    with("front.pcap", |records| records.push(unseen("19:38:47", "empty")))
+}
+
+fn empty_success_of_a_call_that_was_seen() -> Vec<&'static str> {
+    with("front.pcap", |records| {
+        let record = of(records, "\"A-5\"");
+        record["outcome"] = "empty".into();
+        records_result(record, json!({"content": []}));
+    })
+}
+
+fn times_out(record: &mut Value, at: &str) {
+    record["outcome"] = "timeout".into();
+    record["ended"] = at.into();
+    record.as_object_mut().unwrap().retain(|name, _| !name.starts_with("result"));
+}
+
+fn timeout_after_the_reply() -> Vec<&'static str> {
+    with("front.pcap", |records| times_out(of(records, "\"B-5\""), "2026-11-29T19:38:56.954421Z"))
+}
+
+fn timeout_before_the_reply() -> Vec<&'static str> {
+    with("front.pcap", |records| times_out(of(records, "\"B-5\""), "2026-11-29T19:38:56.452115Z"))
+}
