@@ -5,6 +5,7 @@ use crate::model::filter::{FrameFilter, Instruction};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -94,7 +95,9 @@ impl Running {
     pub fn start(settings: &Settings) -> Result<Running, HelperError> {
         let path = find()?;
         let text = serde_json::to_string(settings).unwrap_or_default();
-        let child = command(&path, &["capture".as_ref(), text.as_ref()]).spawn();
+        // A terminal sends Ctrl-C to the whole group: with what is passed on here it would be the second, which ends
+        // a program at once, with the last packets unwritten.
+        let child = command(&path, &["capture".as_ref(), text.as_ref()]).process_group(0).spawn();
         Ok(Running(child.map_err(|source| HelperError::Unrunnable { path, source })?))
     }
 
@@ -118,7 +121,7 @@ impl Running {
 
     fn interrupt(&self) {
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            // It may have ended by itself, or by the same Ctrl-C.
+            // It may have ended by itself.
             let _ = kill_process(pid, Signal::INT);
         }
     }
