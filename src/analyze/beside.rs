@@ -4,8 +4,8 @@ use crate::model::options::ReadOptions;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Items that wait to be worked on.
-const WAITING: usize = 2;
+/// Items that wait to be worked on: another is being worked on, and another made.
+const WAITING: usize = 1;
 
 /// Where items go.
 pub(super) enum Beside<'s, W, T> {

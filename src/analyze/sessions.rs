@@ -125,6 +125,6 @@ fn fill(world: &World, row: &mut Session, key: &GroupKey, visits: &[u32]) {
     });
     if row.session.is_some() {
         let seen = visits.iter().flat_map(|v| v.requests().filter_map(|r| Some((v.asked, r.id.as_ref()?))));
-        row.conversations = conversations(world.past.ids(key, seen)).count;
+        row.conversations = conversations(&world.past.numbers(key, seen)).count;
     }
 }

@@ -181,6 +181,12 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     // Proxies' clocks first: they have the finest times and the most keys.
     inputs.sort_unstable();
     inputs.dedup_by_key(|(_, input)| *input);
+    if let ([(_, input)], false) = (inputs.as_slice(), wire)
+        && has_times(visits.get(first_log..).unwrap_or_default())
+    {
+        logs.offsets.insert(*input, Some(Offset::none(0)));
+        return;
+    }
     let mut sources = vec![];
     for (_, input) in inputs {
         let mut ticks = vec![];
@@ -218,6 +224,15 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
             w.at = offset.apply(w.at);
         }
     }
+}
+
+/// A source that is alone is its own reference, if it has a time at all.
+fn has_times(visits: &[Visit]) -> bool {
+    let mut ticks = vec![];
+    visits.iter().any(|v| {
+        clock::ticks(v, &mut ticks);
+        !ticks.is_empty()
+    })
 }
 
 fn of_client(visits: &[Visit], input: InputId) -> Vec<u32> {

@@ -6,6 +6,7 @@
 
 use super::chain::Votes;
 use super::content::Known;
+use super::conversations::number;
 use super::groups::{GroupKey, HopKey};
 use super::patterns::Look;
 use super::sources::Shown;
@@ -84,8 +85,8 @@ pub struct SessionPast {
     pub endpoint: Option<Arc<str>>,
     /// Addresses that used it.
     pub peers: Vec<std::net::IpAddr>,
-    /// Ids of retired calls that are numbers, with when they were asked, at most [`NUMBERED`].
-    pub numbers: Vec<(Time, RpcId)>,
+    /// Ids of retired calls that are numbers, behind when they were asked, ns: at most [`NUMBERED`].
+    numbers: Vec<(i64, i64)>,
     /// The exchanges that stay because they are the last, without bodies.
     last: VecDeque<Visit>,
     /// When the session began, where its `initialize` was seen.
@@ -123,16 +124,13 @@ impl Past {
         self.sessions.values_mut().flat_map(|s| std::mem::take(&mut s.last)).collect()
     }
 
-    /// The first ids of a session in order of time: those that retired, and those `seen` still.
-    pub fn ids<'a>(
-        &'a self,
-        key: &GroupKey,
-        seen: impl Iterator<Item = (Time, &'a RpcId)>,
-    ) -> impl Iterator<Item = &'a RpcId> {
+    /// The numbers among the first ids of a session in order of time: those that retired, and those `seen` still.
+    pub fn numbers<'a>(&'a self, key: &GroupKey, seen: impl Iterator<Item = (Time, &'a RpcId)>) -> Vec<i64> {
         let past = self.sessions.get(key).map_or(&[][..], |s| &s.numbers);
-        let mut all: Vec<(Time, &RpcId)> = past.iter().map(|(t, id)| (*t, id)).chain(seen).collect();
+        let seen = seen.filter_map(|(t, id)| Some((t.ns(), number(id)?)));
+        let mut all: Vec<(i64, i64)> = past.iter().copied().chain(seen).collect();
         all.sort_by_key(|(t, _)| *t);
-        all.into_iter().take(NUMBERED).map(|(_, id)| id)
+        all.into_iter().take(NUMBERED).map(|(_, n)| n).collect()
     }
 
     /// How many retired calls were asked before a call of the exchange.
@@ -174,8 +172,8 @@ impl Past {
             self.unobserved += u64::from(!visit.place.is_frame);
             self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
             self.order.push((visit.asked.ns(), visit.exchange));
-            if let (Some(id), true) = (&rpc.id, session.numbers.len() < NUMBERED) {
-                session.numbers.push((visit.asked, id.clone()));
+            if let (Some(n), true) = (rpc.id.as_ref().and_then(number), session.numbers.len() < NUMBERED) {
+                session.numbers.push((visit.asked.ns(), n));
             }
         }
         session.add(visit);

@@ -276,11 +276,19 @@ fn may_hang(v: &Visit) -> Option<(SessionId, Time)> {
     Some((v.session.clone().filter(|_| hung)?, v.asked.plus_ns(v.duration_ns?)))
 }
 
-/// Could the answer mean that the session is not known? The rules look closer.
+/// What all words in which servers refuse a session have in them.
+const WORDS: [&str; 2] = ["session", "not initialized"];
+
+/// Could the answer mean that the session is not known? The rules look closer: of most statuses the words decide.
 fn may_refuse(visit: &Visit) -> bool {
-    let refused = visit.status.is_some_and(|s| s >= 400 && s != 405);
-    let said = visit.replies.iter().any(|r| r.error_text.as_deref().is_some_and(|t| t.contains("ession")));
-    visit.session.is_some() && (refused || said)
+    let said = || {
+        let replies = visit.replies.iter().filter_map(|r| r.error_text.as_deref());
+        replies
+            .chain(visit.error_text.as_deref())
+            .map(str::to_ascii_lowercase)
+            .any(|t| WORDS.iter().any(|w| t.contains(w)))
+    };
+    visit.session.is_some() && (matches!(visit.status, Some(400 | 404)) || said())
 }
 
 /// A number that its session has passed already is wanted, since two conversations may share it. A connector

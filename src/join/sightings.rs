@@ -128,14 +128,14 @@ pub fn visit(r: &AccessRecord, place: Place) -> Visit {
     if v.rpc.is_empty() && v.is_post() && v.status != Some(202) {
         let mut rpc = unknown_request(r.rpc_method.as_deref());
         rpc.tool = r.rpc_tool.clone().filter(|_| r.rpc_method.as_deref() == Some("tools/call"));
-        v.rpc.push(rpc);
+        v.add_rpc(rpc);
     }
     v
 }
 
 fn messages(v: &mut Visit, body: &[u8]) {
     match jsonrpc::parse(body) {
-        Payload::One(m) => v.rpc.push(client_rpc(&m)),
+        Payload::One(m) => v.add_rpc(client_rpc(&m)),
         Payload::Batch(all, _) => v.rpc.extend(all.iter().map(client_rpc)),
         Payload::Other | Payload::Invalid => {}
     }
@@ -147,7 +147,7 @@ fn answers(v: &mut Visit, body: &[u8], place: Place) {
         return;
     }
     let mark = v.head.unwrap_or(Mark { place, at: v.asked });
-    v.replies.push(reply(&m, mark, MessageHash::default()));
+    v.add_reply(reply(&m, mark, MessageHash::default()));
     v.response_gap = false;
 }
 
@@ -265,7 +265,7 @@ impl Handshakes {
             self.begun.insert(s.clone());
             if v.status == Some(202) && v.rpc.is_empty() {
                 let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
-                v.rpc.push(note);
+                v.add_rpc(note);
             }
         }
     }
@@ -287,7 +287,7 @@ fn client(c: &ClientCall) -> Visit {
     v.ended = c.ended.map(|e| Mark { place: c.place, at: e.at });
     v.end = v.ended.map(|_| End::Complete);
     let arguments = c.arguments.as_deref().map(str::as_bytes);
-    v.rpc.push(Rpc {
+    v.add_rpc(Rpc {
         id: c.id.clone(),
         tool: c.tool.clone(),
         arguments: arguments.map_or(0, fingerprint),
@@ -302,7 +302,7 @@ fn client(c: &ClientCall) -> Visit {
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
         let hash = MessageHash::known(c.result_sha256.as_deref().and_then(unhex).unwrap_or_default());
         if let Payload::One(m) = jsonrpc::parse(text.as_bytes()) {
-            v.replies.push(reply(&m, ended, hash));
+            v.add_reply(reply(&m, ended, hash));
         }
         if &*c.method == "tools/list" {
             v.tools = tools(result.as_bytes());
@@ -356,7 +356,7 @@ pub fn messages_logged(messages: &[LoggedMessage]) -> Vec<Visit> {
                 if !m.exact {
                     rpc.hash = MessageHash::unknown();
                 }
-                v.rpc.push(rpc);
+                v.add_rpc(rpc);
                 open.insert((m.place.input, id.clone()), out.len());
                 out.push(v);
             }
@@ -370,7 +370,7 @@ pub fn messages_logged(messages: &[LoggedMessage]) -> Vec<Visit> {
                 v.client_outcome = Some(if r.error.is_some() { ClientOutcome::Error } else { ClientOutcome::Ok });
                 v.ended = Some(mark);
                 v.end = Some(End::Complete);
-                v.replies.push(r);
+                v.add_reply(r);
             }
             _ => {}
         }

@@ -86,7 +86,7 @@ impl Tracker {
                 let rpc = client_rpc(&one);
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake(visit, &one);
-                visit.rpc.push(rpc);
+                visit.add_rpc(rpc);
             }
             Payload::Batch(all, odd) => {
                 self.odd_elements(m, all.len(), odd);
@@ -166,7 +166,7 @@ impl Tracker {
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake_reply(visit, one);
                 reply.after_gap = visit.response_gap;
-                visit.replies.push(reply);
+                visit.add_reply(reply);
             }
         }
     }

@@ -312,6 +312,13 @@ impl Reply {
     }
 }
 
+fn push_lean<T>(list: &mut Vec<T>, item: T) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+    list.push(item);
+}
+
 impl Visit {
     /// A visit about which no more is known than where it stands and when; everything else is
     /// "not seen", and no bytes are missing.
@@ -368,6 +375,15 @@ impl Visit {
         }
     }
 
+    /// Adds a message that the client sent. Most exchanges have one, so there is room for no more at first: exchanges
+    /// are what is kept the longest.
+    pub fn add_rpc(&mut self, rpc: Rpc) {
+        push_lean(&mut self.rpc, rpc);
+    }
+    /// Adds a reply, likewise.
+    pub fn add_reply(&mut self, reply: Reply) {
+        push_lean(&mut self.replies, reply);
+    }
     /// Requests that expect a reply.
     pub fn requests(&self) -> impl Iterator<Item = &Rpc> {
         self.rpc.iter().filter(|r| r.kind == RpcKind::Request)

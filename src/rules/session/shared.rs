@@ -40,7 +40,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         };
         let seen = list.iter().filter(|c| shows_ids(c));
         let ids = seen.filter_map(|c| Some((world.hop_call(*c)?.asked, world.rpc_of(*c)?.id.as_ref()?)));
-        let found = conversations(world.past.ids(key, ids));
+        let found = conversations(&world.past.numbers(key, ids));
         let (Some(count), true) = (found.count, found.interleaved) else { continue };
         if !said.insert(session.clone()) {
             continue;
