@@ -54,16 +54,17 @@ fn parts(world: &World, inputs: &mut [InputInfo]) {
         let vantage = if span.source == input { Vantage::Server } else { Vantage::Proxy };
         let offset = world.logs.offsets.get(&span.source).copied().flatten();
         let drift = offset.and_then(|o| o.drift);
+        let is_ordered = world.logs.ordered.contains_key(&span.source);
         info.parts.push(Part {
             vantage: Some(vantage),
             records: span.records,
-            first: Some(span.first),
-            last: Some(span.last),
-            clock_offset_ms: offset.map(|o| ms(o.at(span.first))),
-            clock_error_ms: offset.map(|o| ms(o.error_ns)),
+            first: span.first,
+            last: span.last,
+            clock_offset_ms: offset.filter(|_| !is_ordered).map(|o| ms(span.first.map_or(o.ns, |t| o.at(t)))),
+            clock_error_ms: offset.filter(|_| !is_ordered).map(|o| ms(o.error_ns)),
             clock_drift_ppm: drift.map(|d| d.ns_per_s as f64 / 1000.0),
             clock_drift_error_ppm: drift.map(|d| d.error_ns_per_s as f64 / 1000.0),
-            shows: world.logs.shown.get(&span.source).map(Shown::text).unwrap_or_default(),
+            shows: shown(world, span.source).unwrap_or_default(),
             ..Part::default()
         });
     }
@@ -71,7 +72,9 @@ fn parts(world: &World, inputs: &mut [InputInfo]) {
 
 fn clocks(world: &World, inputs: &mut [InputInfo]) {
     for (input, offset) in &world.logs.offsets {
-        if let (Some(info), Some(o)) = (inputs.get_mut(*input as usize), offset) {
+        // Lines that took their times from another log say nothing of a clock.
+        let is_ordered = world.logs.ordered.contains_key(input);
+        if let (Some(info), Some(o), false) = (inputs.get_mut(*input as usize), offset, is_ordered) {
             info.clock_offset_ms = Some(ms(info.first.map_or(o.ns, |t| o.at(t))));
             info.clock_error_ms = Some(ms(o.error_ns));
             info.clock_drift_ppm = o.drift.map(|d| d.ns_per_s as f64 / 1000.0);
@@ -95,13 +98,19 @@ fn shows(world: &World, input: u32, vantage: Option<Vantage>) -> String {
 
 fn lines_show(world: &World, input: u32) -> String {
     let of = |vantage| world.logs.sources.source(input, vantage);
-    let shown = |source| world.logs.shown.get(&source).or(world.past.shown.as_ref()).map(Shown::text);
+    let shown = |source| shown(world, source);
     let (server, proxy) = (of(Vantage::Server), of(Vantage::Proxy));
     match (shown(server), shown(proxy)) {
         (Some(lines), Some(front)) if server != proxy => format!("server's lines: {lines}; proxy's: {front}"),
         (Some(lines), _) | (_, Some(lines)) => lines,
         (None, None) => events(world, input),
     }
+}
+
+fn shown(world: &World, source: InputId) -> Option<String> {
+    let text = world.logs.shown.get(&source).or(world.past.shown.as_ref()).map(Shown::text)?;
+    let told = if world.logs.ordered.contains_key(&source) { ", times by its order" } else { "" };
+    Some(format!("{text}{told}"))
 }
 
 /// A log without requests gives no calls to judge: what it tells must not look like nothing.

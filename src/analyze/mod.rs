@@ -77,8 +77,8 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
     }
     for part in world.logs.sources.parts() {
         let offset = world.logs.offsets.get(&part.source).copied().flatten().unwrap_or(Offset::none(0));
-        world.input_start.insert(part.source, offset.apply(part.first));
-        world.input_end.insert(part.source, offset.apply(part.last));
+        world.input_start.extend(part.first.map(|t| (part.source, offset.apply(t))));
+        world.input_end.extend(part.last.map(|t| (part.source, offset.apply(t))));
     }
     let has =
         |x: &crate::model::report::InputInfo, kinds: &[ProblemKind]| kinds.iter().any(|k| x.problems.count(*k) > 0);

@@ -6,7 +6,7 @@ use super::clock::{self, Tick};
 use super::drift::Offset;
 use super::islands::{self, Source};
 use super::sources::{Shown, Sources, vantage_of};
-use super::{clients, sightings};
+use super::{clients, ordered, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::Visit;
 use crate::model::place::{InputId, Vantage};
@@ -31,6 +31,8 @@ pub struct Logs {
     pub contested: FxHashSet<(u32, InputId)>,
     /// Whose lines are whose; the inputs above are sources.
     pub sources: Sources,
+    /// Sources whose lines have no times, and those whose order told when they were.
+    pub ordered: FxHashMap<InputId, InputId>,
     /// What the lines of each source say by themselves.
     pub shown: FxHashMap<InputId, Shown>,
 }
@@ -87,6 +89,8 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     let mut lines = lines(access, &paths, &logs);
     lines.iter().for_each(|v| logs.shown.entry(v.input).or_default().add(v));
     tracked.visits.append(&mut lines);
+    let sources = &logs.sources;
+    logs.ordered = ordered::time(&mut tracked.visits, first_log, &mut logs.events, |e| sources.of_event(e));
     let mut own = sightings::clients(&calls);
     own.extend(sightings::messages_logged(&messages));
     let first_client = tracked.visits.len() as u32;

@@ -22,6 +22,7 @@ mod kept;
 pub mod lines;
 pub mod logs;
 mod near;
+mod ordered;
 pub mod past;
 pub mod patterns;
 mod quiet;

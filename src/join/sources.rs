@@ -29,10 +29,10 @@ pub struct Span {
     /// Whose lines they are, and the input's number.
     pub source: InputId,
     /// The first time of these, on their own clock.
-    pub first: Time,
+    pub first: Option<Time>,
     /// The last.
-    pub last: Time,
-    /// How many of them have a time.
+    pub last: Option<Time>,
+    /// How many they are.
     pub records: u64,
 }
 
@@ -58,11 +58,16 @@ impl Sources {
     }
 
     fn spans(&mut self, input: InputId, vantage: Vantage, when: Option<When>) {
-        let (true, Some(when)) = (self.mixed.contains(&input), when) else { return };
+        if !self.mixed.contains(&input) {
+            return;
+        }
         let source = self.source(input, vantage);
-        let new = Span { source, first: when.at, last: when.at, records: 0 };
-        let span = self.spans.entry(source).or_insert(new);
-        (span.first, span.last, span.records) = (span.first.min(when.at), span.last.max(when.at), span.records + 1);
+        let span = self.spans.entry(source).or_insert(Span { source, first: None, last: None, records: 0 });
+        span.records += 1;
+        if let Some(at) = when.map(|w| w.at) {
+            span.first = Some(span.first.map_or(at, |t| t.min(at)));
+            span.last = Some(span.last.map_or(at, |t| t.max(at)));
+        }
     }
 
     /// The source of a line.

@@ -108,6 +108,32 @@ fn a_container_that_writes_access_lines_alone_is_a_proxy() {
     );
 }
 
+/// uvicorn's lines have no times; those of the proxy before it do, and come in the same order.
+#[test]
+fn lines_without_times_take_those_of_the_log_whose_order_they_have() {
+    let [client, access, journal] = FILES.map(text);
+    let truth =
+        said(&files(&[("client.jsonl", client.clone()), ("access.log", access.clone()), ("journal", journal.clone())]));
+    assert!(truth.iter().any(|s| s.contains("Restart")), "{truth:?}");
+    let log = |name: &str, text: &str| text.lines().map(|l| format!("{name}  | {l}\n")).collect::<String>();
+    let both = log("web-1", &access) + &log("mcp-1", &messages(&journal));
+    let apart = [("access.log", access.clone()), ("stdout.log", messages(&journal))].to_vec();
+    for others in [vec![("compose.log", both)], apart] {
+        let report = files(&[vec![("client.jsonl", client.clone())], others].concat());
+        assert_eq!(said(&report), truth);
+        assert_eq!(report.summary.calls, 10);
+        let shows: String = report.inputs.iter().map(|i| i.shows.as_str()).collect();
+        assert!(shows.contains("times by its order"), "{shows}");
+    }
+    // One line less, and where it was lost is not known.
+    let (head, _) = journal.rsplit_once("\"POST /mcp HTTP/1.1\" 200 OK").unwrap();
+    let cut = head.replacen("\"POST /mcp HTTP/1.1\" 202 Accepted", "no request", 1);
+    let others = [("access.log", access), ("stdout.log", messages(&cut))];
+    let report = files(&[vec![("client.jsonl", client)], others.to_vec()].concat());
+    assert!(report.inputs.iter().all(|i| !i.shows.contains("times by its order")));
+    assert!(said(&report).iter().all(|s| s.contains("Unknown") || truth.contains(s)), "{:?}", said(&report));
+}
+
 #[test]
 fn the_table_says_what_a_log_shows_by_itself() {
     let [client, access, _] = FILES.map(text);
