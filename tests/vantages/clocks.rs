@@ -232,3 +232,47 @@ fn sides_of_a_proxy_are_told_by_what_took_longer() {
         assert_eq!((said(&report), report.calls.len()), (said(&truth), truth.calls.len()), "moved by {seconds} s");
     }
 }
+
+/// What began a session can be told by a finer log than the refusal of the same second: it is no new beginning.
+#[test]
+fn a_session_that_is_refused_by_turns_did_not_begin_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (access, journal) = (folder.path().join("access.log"), folder.path().join("journal"));
+    let (old, new) = ("11e3e3ac3d1c4c0fa53d4f0e2c6fb5d1", "0344c02a3d1c4c0fa53d4f0e2c6fb5d2");
+    let line = |(second, status, session): &(u32, u16, &str)| {
+        format!(
+            "2026-11-29T21:11:{second}+00:00 127.0.0.1:4000 \"POST /mcp HTTP/1.1\" {status} 91 sid={session} ut=0.001 0.001\n"
+        )
+    };
+    // The log begins behind the handshake; only one of two replicas has a journal.
+    let lines = [
+        (52, 404, old),
+        (52, 202, old),
+        (53, 200, old),
+        (53, 404, old),
+        (54, 200, old),
+        (54, 404, old),
+        (55, 200, "-"),
+        (55, 202, new),
+        (56, 200, new),
+    ];
+    std::fs::write(&access, lines.iter().map(line).collect::<String>()).unwrap();
+    let created =
+        |session| format!("INFO mcp.server.streamable_http_manager: Created new transport with session ID: {session}");
+    let answered = |status: u16| format!("INFO:     127.0.0.1:1 - \"POST /mcp HTTP/1.1\" {status} OK");
+    let entries = [
+        ("52.700000", created(old)),
+        ("52.701000", answered(200)),
+        ("52.900000", answered(202)),
+        ("53.200000", answered(200)),
+        ("54.200000", answered(200)),
+        ("55.100000", created(new)),
+        ("55.101000", answered(200)),
+        ("55.300000", answered(202)),
+        ("56.100000", answered(200)),
+    ];
+    let entry = |(at, text): &(&str, String)| format!("2026-11-29T21:11:{at}+0000 web python[7]: {text}\n");
+    std::fs::write(&journal, entries.iter().map(entry).collect::<String>()).unwrap();
+    let found = rules(&analyze(&[access, journal]));
+    assert!(found.contains(&"session/replica-split"), "{found:?}");
+}

@@ -128,8 +128,16 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     if begun_before && refusals.len() < 3 {
         return None;
     }
-    // An answer to a request that was sent after a refusal had come back.
-    let back = visits.iter().copied().find(|v| get(*v).is_some_and(|x| ok(x) && !x.is_get() && x.asked > opened));
+    // An answer to a request that was sent after a refusal had come back. What began the session came before, however
+    // coarse the times are.
+    let error_ns = get(first)?.at.error_ns;
+    let begins = |x: &Visit| {
+        let apart = x.asked.since(opened);
+        is_reinitialised(x) && x.session.is_none() && apart <= error_ns.saturating_add(x.at.error_ns)
+    };
+    let begun = first_ok.is_some_and(|t| t < opened);
+    let sent_after = |x: &Visit| ok(x) && !x.is_get() && x.asked > opened && (begun || !begins(x));
+    let back = visits.iter().copied().find(|v| get(*v).is_some_and(sent_after));
     let standing = match back {
         Some(answered) if !is_reinitialised(get(answered)?) => Standing::Alternates { refused: first, answered },
         _ => Standing::Gone,
