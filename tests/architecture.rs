@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md against the code: each dependency has its reason, and the recipes say what is so.
+//! ARCHITECTURE.md against the code: each dependency has its reason, and the places are there that the
+//! recipes name. `tests/e2e/recipes.py` follows them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -46,15 +47,6 @@ fn every_dependency_has_its_reason() {
     assert!(gone.is_empty(), "in ARCHITECTURE.md, and not used: {gone:?}");
 }
 
-/// The recipe of this name.
-fn recipe(name: &str) -> String {
-    let text = read("ARCHITECTURE.md");
-    let (_, rest) = text.split_once(&format!("### {name}\n")).unwrap();
-    let end = rest.find("\n## ").unwrap_or(rest.len()).min(rest.find("\n### ").unwrap_or(rest.len()));
-    // Names broken over lines.
-    rest[..end].split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Every word between backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
@@ -79,20 +71,29 @@ fn files_with(folder: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// A recipe is followed with what was added by it before: each file that the recipe has one write
-/// is there with the lines that it has one add.
+/// The lines between which a recipe puts its own stand there, once.
 #[test]
-fn a_format_is_added_as_the_recipe_says() {
-    let recipe = recipe("Add a format");
-    for step in [
-        "src/input/log/NAME.rs",
-        "src/input/client/NAME.rs",
-        "pub static FORMAT: Format",
-        "mod NAME;",
-        "&NAME::FORMAT,",
-    ] {
-        assert!(quoted(&recipe).contains(&step), "the recipe does not say `{step}`");
+fn recipes_say_where() {
+    let text = read("ARCHITECTURE.md");
+    let (_, recipes) = text.split_once("\n## Recipes\n").unwrap();
+    let recipes = recipes.split("\n## ").next().unwrap();
+    let mut places = 0;
+    for block in recipes.split("   ```diff\n   --- ").skip(1) {
+        let block = block.split("\n   ```").next().unwrap();
+        let (path, hunks) = block.split_once('\n').unwrap();
+        let file = format!("\n{}", read(path));
+        for hunk in hunks.split("\n   @@\n") {
+            let around = hunk.lines().filter_map(|l| l.strip_prefix("    ")).map(|l| format!("\n{l}"));
+            let around = around.collect::<String>() + "\n";
+            assert_eq!(file.matches(&around).count(), 1, "{path}: {around}");
+            places += 1;
+        }
     }
+    assert!(places >= 9, "{places}");
+}
+
+#[test]
+fn formats_stand_where_the_recipe_puts_them() {
     for folder in ["src/input/log", "src/input/client"] {
         let table = read(&format!("{folder}/mod.rs"));
         let listed: Vec<&str> =
@@ -108,11 +109,7 @@ fn a_format_is_added_as_the_recipe_says() {
 }
 
 #[test]
-fn a_rule_is_added_as_the_recipe_says() {
-    let recipe = recipe("Add a rule");
-    for step in ["src/rules/FAMILY/NAME.rs", "pub static RULE: Rule", "pub mod NAME;", "&FAMILY::NAME::RULE,"] {
-        assert!(quoted(&recipe).contains(&step), "the recipe does not say `{step}`");
-    }
+fn rules_stand_where_the_recipe_puts_them() {
     let table = read("src/rules/mod.rs");
     let rules = files_with("src/rules", "pub static RULE: Rule");
     assert_eq!(rules.len(), crosswire::rules::RULES.len());
@@ -125,11 +122,7 @@ fn a_rule_is_added_as_the_recipe_says() {
 }
 
 #[test]
-fn an_output_is_added_as_the_recipe_says() {
-    let recipe = recipe("Add an output");
-    for step in ["src/report/NAME.rs", "pub static RENDERER: Renderer", "mod NAME;", "&NAME::RENDERER,"] {
-        assert!(quoted(&recipe).contains(&step), "the recipe does not say `{step}`");
-    }
+fn outputs_stand_where_the_recipe_puts_them() {
     let table = read("src/report/mod.rs");
     let outputs = files_with("src/report", "pub static RENDERER: Renderer");
     assert_eq!(outputs.len(), crosswire::report::RENDERERS.len());
