@@ -1,6 +1,6 @@
 //! What a list is to show: words that a row must hold, and `column=pattern` as CSV names columns.
 
-use crate::report::filter::glob;
+use crate::model::glob::glob;
 use crate::report::table::{Cell, Column};
 
 /// A filter as typed; all of its words must fit.

@@ -41,7 +41,7 @@ enum TogetherArg {
 pub fn define(command: clap::Command) -> clap::Command {
     command
         .mut_arg("inputs", |a| {
-            a.help("Files, folders with all below them, archives (tar, zip), and patterns in quotes such as 'logs/**/access.log*'")
+            a.help("Files, folders with all below them, archives (tar, zip), patterns in quotes such as 'logs/**/access.log*', and URLs")
         })
         .mut_arg("since", |a| a.help("From this time on: RFC 3339 or a date, UTC"))
         .mut_arg("memory", |a| a.help("Memory to stay within [default: 512MiB]"))

@@ -60,7 +60,7 @@ pub fn rule_patterns() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::filter::glob;
+    use crate::model::glob::glob;
 
     #[test]
     fn every_rule_has_a_family_and_every_family_a_rule() {

@@ -2,7 +2,7 @@
 
 use super::choices::{self, Suggest};
 use super::{CLEAN, Command, output};
-use crate::report::filter::glob;
+use crate::model::glob::glob;
 use crate::rules::{RULES, Rule};
 use anyhow::bail;
 use clap::{Args, FromArgMatches};

@@ -30,12 +30,17 @@ pub static COMMAND: Command = Command {
 ///
 /// With --out or --checkpoint an interrupted scan goes on where it was, by the same command; with --incremental the
 /// next scan reads only what changed.
+///
+/// In builds with the feature objects (`crosswire --version` says it) paths may be URLs: s3://BUCKET/KEY, gs://BUCKET/KEY,
+/// az://CONTAINER/NAME, abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/NAME, https://HOST/PATH; of one object, of all below (ending in /), or
+/// with a pattern. Credentials and endpoints come from the environment, as AWS_*, GOOGLE_* and AZURE_*.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:\n  \
     crosswire scan /archive/2026-11 --out findings\n  \
     crosswire scan '/archive/*/nginx/access.log*' --since 2026-11-01 --until 2026-11-30\n  \
     crosswire scan /archive --format ndjson --rule 'crossed/*' | jq .summary\n  \
-    crosswire scan /archive --out findings --incremental\n\n\
+    crosswire scan /archive --out findings --incremental\n  \
+    crosswire scan 's3://logs/2026/11/*.gz' --out findings\n\n\
     Exit status: 0 nothing found, 1 findings, 2 trouble: a member that is broken (not with --keep-going), a path \
     that cannot be read.")]
 struct Scan {

@@ -1,8 +1,9 @@
 //! Values on the command line: lengths of time, sizes, points in time, bound names.
 
+use crate::model::glob::glob;
 use crate::model::report::{CallKey, Confidence};
 use crate::model::time::Time;
-use crate::report::filter::{TimeBound, glob};
+use crate::report::filter::TimeBound;
 use crate::rules::RULES;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 

@@ -6,6 +6,7 @@ pub mod capture;
 pub mod client;
 pub mod container;
 pub mod log;
+pub mod objects;
 pub mod packed;
 pub mod recorded;
 pub mod tar_zst;

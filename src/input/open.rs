@@ -2,6 +2,8 @@
 
 use super::ahead::{Ahead, BLOCK_BYTES};
 use super::decompress::{Compression, Decompressor};
+use super::objects;
+use super::packed::Packed;
 use super::peeked::{HEAD_BYTES, Peeked, Stream};
 use crate::model::problem::Problems;
 use std::fs::File;
@@ -66,6 +68,9 @@ pub enum InputError {
         /// What is wrong with it.
         why: String,
     },
+    /// A URL stands for nothing that can be read.
+    #[error("{0}")]
+    Far(String),
     /// `--log-format` gives a string that cannot be compiled.
     #[error("--log-format: {0}")]
     LogFormat(#[from] super::log::format_string::FormatError),
@@ -129,8 +134,8 @@ impl Source {
 }
 
 /// The inputs that `names` stand for: `-` is standard input, a directory every file in it and
-/// below in order of their paths (hidden ones left out), an evidence bundle the evidence in it, all
-/// else a file.
+/// below in order of their paths (hidden ones left out), an evidence bundle the evidence in it, a URL
+/// the objects that it names, all else a file.
 ///
 /// # Errors
 /// One for each name that is missing or cannot be listed, or where there are only directories without files; the others are returned all the same.
@@ -139,6 +144,10 @@ pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
     for name in names {
         if name == "-" {
             sources.push(Source { name: name.clone(), path: None, found: false, packed: None });
+            continue;
+        }
+        if objects::is_url(name) {
+            far(name, &mut sources, &mut errors);
             continue;
         }
         match super::bundle::sources(name) {
@@ -166,6 +175,16 @@ pub fn expand(names: &[String]) -> (Vec<Source>, Vec<InputError>) {
         errors.extend(names.iter().map(|name| InputError::NoFiles { name: name.clone() }));
     }
     (sources, errors)
+}
+
+fn far(url: &str, sources: &mut Vec<Source>, errors: &mut Vec<InputError>) {
+    let found = objects::list(url);
+    errors.extend(found.troubles.into_iter().map(InputError::Far));
+    sources.extend(found.objects.into_iter().map(|(object, found)| {
+        let name = object.name.clone();
+        let packed = Packed { member: name.clone(), modified_ns: object.facts.modified_ns, opener: object.opener() };
+        Source { name, path: None, found, packed: Some(packed) }
+    }));
 }
 
 fn walk(directory: &Path, depth: usize, sources: &mut Vec<Source>, errors: &mut Vec<InputError>) {

@@ -6,6 +6,7 @@
 
 pub mod exchange;
 pub mod filter;
+pub mod glob;
 pub mod id;
 pub mod limits;
 pub mod options;

@@ -49,9 +49,10 @@ pub struct Journal {
     units: FxHashMap<String, Span>,
 }
 
-/// What makes a stored file the same one: its name, length and last change.
+/// What makes a stored file the same one: its name, its length, and its last change or, of an object, its entity tag.
 pub fn file_key(file: &StoredFile, options: &str) -> String {
-    format!("{} {} {} {options}", file.name, file.bytes, file.modified_ns.unwrap_or(-1))
+    let changed = file.place.tag().map_or_else(|| file.modified_ns.unwrap_or(-1).to_string(), |tag| format!("{tag:?}"));
+    format!("{} {} {changed} {options}", file.name, file.bytes)
 }
 
 impl Journal {

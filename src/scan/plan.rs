@@ -213,7 +213,9 @@ fn look(
                     }
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                     let (journal, out) = &mut *results;
-                    if let Some(Err(e)) = keys.get(n).map(|key| journal.note_looked(key, &looked)) {
+                    // What could not be had over the network is tried again next time.
+                    let noted = keys.get(n).filter(|_| file.place.failure().is_none());
+                    if let Some(Err(e)) = noted.map(|key| journal.note_looked(key, &looked)) {
                         failed.store(1, Ordering::Relaxed);
                         error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
                     }

@@ -85,6 +85,19 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// What could be looked at, and not be read a second time, is as broken as what could not be looked at.
+    fn tell_failures<'a>(&mut self, failed: impl Iterator<Item = (&'a String, &'a str)>) {
+        for (name, why) in failed {
+            let is_of =
+                |b: &Broken| b.name.strip_prefix(name.as_str()).is_some_and(|m| m.is_empty() || m.starts_with('!'));
+            if !self.broken.iter().any(is_of) {
+                self.broken.push(Broken { name: name.clone(), why: why.to_owned() });
+            }
+        }
+    }
+}
+
 /// Scans. `emit` gets the result of each unit, in order of the plan, as soon as it and all before
 /// it are certain; its first argument is the number of the unit.
 ///
@@ -116,6 +129,8 @@ pub fn run(
         progress.findings.store(outcome.counts.findings, Ordering::Relaxed);
         emit(result)
     })?;
+    let failed = plan.items.iter().filter_map(|i| Some((&i.file.name, i.file.place.failure()?)));
+    outcome.tell_failures(failed);
     if let Some(out) = &options.out {
         output::write(out, &outcome, &mut prints.iter().map(|p| journal.unit(p)))?;
     }
@@ -206,7 +221,9 @@ fn all(
                     each(&result, true)?;
                 } else {
                     let result = wait(&shared.0, &shared.1, n, stop)??;
-                    journal.note_unit(print, &result)?;
+                    if !has_failed(plan, n) {
+                        journal.note_unit(print, &result)?;
+                    }
                     each(&result, false)?;
                 }
                 let mut s = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -310,7 +327,16 @@ fn release(plan: &Plan, n: usize) {
 }
 
 fn containers(plan: &Plan, n: usize, each: &dyn Fn(&super::spool::Container)) {
+    items(plan, n).filter_map(|i| i.container.as_ref()).for_each(|c| each(c));
+}
+
+/// Was something of a unit not to be had over the network? Then it is done again next time.
+fn has_failed(plan: &Plan, n: usize) -> bool {
+    items(plan, n).any(|i| i.file.place.failure().is_some())
+}
+
+fn items(plan: &Plan, n: usize) -> impl Iterator<Item = &super::items::Item> {
     let portions = plan.units.get(n).into_iter().flat_map(|u| &u.works).flat_map(|w| &w.portions);
     let logicals = portions.filter_map(|p| plan.logicals.get(p.logical));
-    logicals.flat_map(|l| &l.items).filter_map(|i| plan.items.get(*i)?.container.as_ref()).for_each(|c| each(c));
+    logicals.flat_map(|l| &l.items).filter_map(|i| plan.items.get(*i))
 }

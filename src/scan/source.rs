@@ -2,6 +2,7 @@
 
 use super::spool::Container;
 use crate::input::archive::{Blob, FileBlob, MemberOpener, Range, Spot};
+use crate::input::objects::{Facts, Object};
 use crate::input::packed::Opener;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -14,9 +15,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Place {
     /// On disk.
     Path(PathBuf),
+    /// In an object store, or on a web server.
+    Object(Arc<Object>),
 }
 
 impl Place {
+    /// The object, if it is one.
+    fn object(&self) -> Option<&Arc<Object>> {
+        match self {
+            Place::Path(_) => None,
+            Place::Object(object) => Some(object),
+        }
+    }
+
+    /// The object's own name.
+    pub fn name(&self) -> Option<&str> {
+        self.object().map(|o| o.name.as_str())
+    }
+
+    /// The object's entity tag: as long as it is the same, so are the contents.
+    pub fn tag(&self) -> Option<&str> {
+        self.object()?.facts.tag.as_deref()
+    }
+
+    /// Is more than its name needed to read it?
+    pub fn has_secret(&self) -> bool {
+        self.object().is_some_and(|o| o.has_secret)
+    }
+
+    /// Why it could not be read to its end, where that may be otherwise next time.
+    pub fn failure(&self) -> Option<&str> {
+        self.object()?.failure()
+    }
+
+    /// Its bytes from the beginning.
+    fn read(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Place::Path(path) => Box::new(std::fs::File::open(path)?),
+            Place::Object(object) => object.read(0)?,
+        })
+    }
+
+    /// Its bytes from there on.
+    fn read_from(&self, at: u64) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Place::Path(_) => Box::new(Range::new(self.blob()?, at, u64::MAX)),
+            Place::Object(object) => object.read(at)?,
+        })
+    }
+
     /// It, to be read at any place.
     ///
     /// # Errors
@@ -24,6 +71,7 @@ impl Place {
     pub fn blob(&self) -> io::Result<Arc<dyn Blob>> {
         Ok(match self {
             Place::Path(path) => Arc::new(FileBlob::open(path)?),
+            Place::Object(object) => object.blob(),
         })
     }
 }
@@ -41,6 +89,14 @@ pub struct StoredFile {
     pub modified_ns: Option<i64>,
     /// It was found in a folder, not named.
     pub found: bool,
+}
+
+impl StoredFile {
+    /// An object.
+    pub fn of(object: Arc<Object>, found: bool) -> StoredFile {
+        let Facts { bytes, modified_ns, .. } = object.facts;
+        StoredFile { name: object.name.clone(), place: Place::Object(object), bytes, modified_ns, found }
+    }
 }
 
 /// How an item is reached in its file.
@@ -89,14 +145,12 @@ pub struct FileOpener {
 
 impl Opener for FileOpener {
     fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        let of: Box<dyn Read + Send> = match &self.place {
-            Place::Path(path) => Box::new(std::fs::File::open(path)?),
-        };
+        let of = self.place.read()?;
         Ok(Box::new(Counting { of, passed: self.passed.clone() }))
     }
 
     fn open_at(&self, at: u64) -> io::Result<Option<Box<dyn Read + Send>>> {
-        let of = Box::new(Range::new(self.place.blob()?, at, u64::MAX));
+        let of = self.place.read_from(at)?;
         Ok(Some(Box::new(Counting { of, passed: self.passed.clone() })))
     }
 }

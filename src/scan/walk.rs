@@ -1,8 +1,9 @@
 //! What the paths on the command line stand for: files, folders with all in them, patterns.
 
 use super::source::{Place, StoredFile};
+use crate::input::objects;
+use crate::model::glob::glob;
 use crate::model::limits::{SCAN_DEPTH, SCAN_FILES};
-use crate::report::filter::glob;
 use std::path::{Path, PathBuf};
 
 /// The files found, in order of their names, and what could not be listed.
@@ -17,6 +18,21 @@ pub struct Listing {
 impl Listing {
     fn trouble(&mut self, path: &Path, why: impl std::fmt::Display) {
         self.troubles.push(format!("{}: {why}", path.display()));
+    }
+
+    fn objects(&mut self, url: &str) {
+        let found = objects::list(url);
+        self.troubles.extend(found.troubles);
+        for (object, is_found) in found.objects {
+            let mut file = StoredFile::of(object, is_found);
+            // What makes it another object than one of the same name is not shown.
+            let is_alike = |f: &&StoredFile| f.place.has_secret() && f.place.name() == Some(file.name.as_str());
+            let alike = if file.place.has_secret() { self.files.iter().filter(is_alike).count() } else { 0 };
+            if alike > 0 {
+                file.name = format!("{}#{}", file.name, alike + 1);
+            }
+            self.files.push(file);
+        }
     }
 
     fn add(&mut self, path: &Path, found: bool) {
@@ -49,9 +65,8 @@ pub fn list(paths: &[String], but: Option<&Path>) -> Listing {
             out.troubles.push(
                 "-: standard input cannot be scanned, it can be read only once; `crosswire analyze -` reads it".into(),
             );
-        } else if name.contains("://") {
-            out.troubles
-                .push(format!("{name}: object stores cannot be read; copy what is to be scanned to a folder first"));
+        } else if objects::is_url(name) {
+            out.objects(name);
         } else {
             local(Path::new(name), but.as_deref(), &mut out);
         }

@@ -144,6 +144,9 @@ fn capture_helper() -> PathBuf {
 
 /// Is everything here that the line needs?
 fn lacking(line: &str) -> Result<(), Lacking> {
+    if line.starts_with("crosswire scan ") && line.contains("://") {
+        return Err(Lacking("object stores (tests/objects has one)".to_owned()));
+    }
     if line.contains("crosswire capture") {
         if !capture_helper().exists() {
             return Err(Lacking("crosswire-capture (--features capture)".to_owned()));

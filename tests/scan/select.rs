@@ -54,9 +54,28 @@ fn a_baseline_and_a_session_leave_the_rest() {
     assert!(!one.claims().is_empty() && one.claims().iter().all(|c| c.contains(session)));
 }
 
+/// In builds without objects; with them tests/objects has the rest.
+#[cfg(not(feature = "objects"))]
 #[test]
-fn the_address_of_an_object_is_no_path() {
-    let out = crate::kit::scan(&["s3://bucket/logs"]);
-    assert_eq!(out.status, 2);
-    assert!(out.error.contains("s3://bucket/logs: object stores cannot be read"), "{}", out.error);
+fn a_url_is_refused_with_what_to_do() {
+    let plain = scan(&["s3://bucket/logs"]);
+    assert!(
+        plain.status == 2 && plain.error.contains("s3://bucket/logs: this build reads files only"),
+        "{}",
+        plain.error
+    );
+    let url = "https://me:c2VjcmV0@bucket.example/access.log?X-Amz-Signature=c2VjcmV0";
+    for refused in [scan(&[url]), crate::kit::analyze(&[url])] {
+        assert_eq!(refused.status, 2);
+        assert!(
+            refused.error.contains("https://bucket.example/access.log: this build reads files only"),
+            "{}",
+            refused.error
+        );
+        assert!(
+            refused.error.contains("--features objects") && !refused.error.contains("c2VjcmV0"),
+            "{}",
+            refused.error
+        );
+    }
 }

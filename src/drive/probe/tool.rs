@@ -96,7 +96,7 @@ impl Kit {
 /// May the tool be called: because the server marks it read-only, or because the user allows it?
 pub fn may_call(tool: &Value, name: &str, allow: &[String]) -> bool {
     let is_read_only = tool.pointer("/annotations/readOnlyHint").and_then(Value::as_bool) == Some(true);
-    is_read_only || allow.iter().any(|a| crate::report::filter::glob(a, name))
+    is_read_only || allow.iter().any(|a| crate::model::glob::glob(a, name))
 }
 
 /// How tools are tried.

@@ -3,7 +3,7 @@
 use crate::drive::session::LOOKUP;
 use crate::drive::tape::{Tape, TapeCall};
 use crate::drive::wire::Headers;
-use crate::report::filter::glob;
+use crate::model::glob::glob;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::Value;

@@ -23,6 +23,7 @@ use super::lot::Lot;
 pub use super::plan::Told;
 use super::source::{Place, StoredFile, Way};
 use super::stretch::Part;
+use crate::input::objects::{self, Facts};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -56,6 +57,9 @@ pub struct FileLine {
     /// Last modification, ns since the epoch.
     #[serde(default)]
     pub modified_ns: Option<i64>,
+    /// The entity tag of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// It was found in a folder, not named.
     #[serde(default)]
     pub found: bool,
@@ -147,13 +151,17 @@ pub struct PartLine {
 impl FileLine {
     /// Of a file that was found.
     pub fn of(file: &StoredFile) -> FileLine {
-        let StoredFile { name, bytes, modified_ns, found, .. } = file.clone();
-        FileLine { name, bytes, modified_ns, found, at: None }
+        let StoredFile { name, place, bytes, modified_ns, found } = file.clone();
+        FileLine { name, bytes, modified_ns, tag: place.tag().map(str::to_owned), found, at: None }
     }
 
     /// The file.
     pub fn stored(&self) -> StoredFile {
-        let place = Place::Path(self.at.clone().unwrap_or_else(|| PathBuf::from(&self.name)));
+        let facts = Facts { bytes: self.bytes, modified_ns: self.modified_ns, tag: self.tag.clone() };
+        let is_far = self.at.is_none() && objects::is_url(&self.name);
+        let object = if is_far { objects::at(&self.name, facts) } else { None };
+        let place = object.map(Place::Object);
+        let place = place.unwrap_or_else(|| Place::Path(self.at.clone().unwrap_or_else(|| PathBuf::from(&self.name))));
         StoredFile {
             name: self.name.clone(),
             place,

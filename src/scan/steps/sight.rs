@@ -9,10 +9,10 @@ use crate::scan::fold::Folding;
 use crate::scan::joined::{Joined, Part};
 use crate::scan::lot::{Lot, log_format};
 use crate::scan::sightings::{self, BlockWriter, Stretch, payload};
-use crate::scan::source::{FileOpener, Passed, opener};
+use crate::scan::source::{FileOpener, Passed, Place, opener};
 use crate::scan::spool::Container;
 use crate::scan::worker::whole;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,10 +30,10 @@ impl Sighting<'_> {
     /// Writes the records of the tasks of a line.
     ///
     /// # Errors
-    /// Where a file cannot be opened, or `out` written to.
+    /// Where a file cannot be opened, an object not be read to its end, or `out` not be written to.
     pub fn run(&self, line: &TaskLine, out: &mut dyn Write) -> anyhow::Result<()> {
         // Archives that were unpacked for one task stay for the next ones of the line.
-        let mut containers = BTreeMap::new();
+        let mut containers = Containers::default();
         for task in &line.tasks {
             match task {
                 Task::Lot { key, lot, sources } => self.lot(key, lot, sources, &mut containers, out)?,
@@ -46,7 +46,8 @@ impl Sighting<'_> {
                 }
             }
         }
-        Ok(())
+        let failed = containers.places.iter().find_map(|(name, place)| Some((name, place.failure()?)));
+        failed.map_or(Ok(()), |(name, why)| bail!("{name}: {why}"))
     }
 
     fn log(
@@ -104,7 +105,8 @@ impl Sighting<'_> {
         let mut file = p.file.clone();
         file.at = self.at.get(&file.name).cloned();
         let stored = file.stored();
-        let container = containers.entry(stored.name.clone()).or_insert_with(|| {
+        containers.places.push((stored.name.clone(), stored.place.clone()));
+        let container = containers.of.entry(stored.name.clone()).or_insert_with(|| {
             let whole = FileOpener { place: stored.place.clone(), passed: passed.clone() };
             let container = Arc::new(Container::new(stored.clone(), whole, self.options.temporary()));
             container.claim();
@@ -124,4 +126,10 @@ impl Sighting<'_> {
     }
 }
 
-type Containers = BTreeMap<String, Arc<Container>>;
+/// What is open for the tasks of a line.
+#[derive(Default)]
+struct Containers {
+    of: BTreeMap<String, Arc<Container>>,
+    /// Everything that is read.
+    places: Vec<(String, Place)>,
+}
