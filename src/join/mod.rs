@@ -17,6 +17,7 @@ pub mod drift;
 pub mod fate;
 pub mod groups;
 pub mod handlers;
+mod hints;
 mod islands;
 mod kept;
 pub mod lines;

@@ -9,6 +9,7 @@ use super::answers::{self, Answers, HopCallId, NEVER, Oddity, ReplyRef, rpc};
 use super::chain::{self, Chains};
 use super::content::{self, Contents};
 use super::groups::{GroupKey, Groups};
+use super::hints::{may_be_call, may_hang, may_refuse};
 use super::kept::Kept;
 use super::past::{Numbering, Past, SessionPast, without_bodies, without_replies};
 use super::patterns::Pattern;
@@ -262,33 +263,6 @@ fn together(chains: &Chains, fates: &mut [Fate], go_on: &mut [bool], over: usize
         }
     }
     behind
-}
-
-/// A `tools/call`, as far as a log tells.
-fn may_be_call(visit: &Visit) -> bool {
-    let unnamed = || !visit.place.is_frame && visit.rpc.iter().any(|r| r.method.is_none());
-    visit.carries("tools/call") || unnamed()
-}
-
-/// A call without a body, and when it ended.
-fn may_hang(v: &Visit) -> Option<(SessionId, Time)> {
-    let hung = v.is_post() && v.status == Some(200) && v.bytes == Some(0);
-    Some((v.session.clone().filter(|_| hung)?, v.asked.plus_ns(v.duration_ns?)))
-}
-
-/// What all words in which servers refuse a session have in them.
-const WORDS: [&str; 2] = ["session", "not initialized"];
-
-/// Could the answer mean that the session is not known? The rules look closer: of most statuses the words decide.
-fn may_refuse(visit: &Visit) -> bool {
-    let said = || {
-        let replies = visit.replies.iter().filter_map(|r| r.error_text.as_deref());
-        replies
-            .chain(visit.error_text.as_deref())
-            .map(str::to_ascii_lowercase)
-            .any(|t| WORDS.iter().any(|w| t.contains(w)))
-    };
-    visit.session.is_some() && (matches!(visit.status, Some(400 | 404)) || said())
 }
 
 /// A number that its session has passed already is wanted, since two conversations may share it. A connector
