@@ -80,7 +80,7 @@ fn report(view: &View<'_>, options: &RenderOptions, out: &mut dyn Write) -> io::
     if options.verbose && !view.report.near.is_empty() {
         writeln!(out, "\nNot findings, and why:\n")?;
         for near in &view.report.near {
-            writeln!(out, "- {}", escape(&near.text))?;
+            writeln!(out, "- {}", escape(&clean_short(&near.text, 400)))?;
         }
     }
     writeln!(out, "\n<sub>crosswire {}</sub>", env!("CARGO_PKG_VERSION"))

@@ -12,6 +12,7 @@ const TABLE: &[Row] = &[
     ("crossed/unplaced", crossing_without_a_capture, results_that_name_a_sibling_s_argument),
     ("orphaned/never-sent", call_that_nothing_saw, call_before_the_capture),
     ("orphaned/empty-success", empty_success_that_nothing_saw, empty_success_of_a_call_that_was_seen),
+    ("orphaned/empty-success", empty_result_that_nothing_saw, full_result_that_nothing_saw),
     ("orphaned/false-timeout", timeout_after_the_reply, timeout_before_the_reply),
 ];
 
@@ -107,6 +108,23 @@ fn call_before_the_capture() -> Vec<&'static str> {
 
 fn empty_success_that_nothing_saw() -> Vec<&'static str> {
     with("front.pcap", |records| records.push(unseen("19:38:47", "empty")))
+}
+
+/// The record of a success that nothing else saw, with its result.
+fn unseen_result(result: &Value) -> Vec<&'static str> {
+    with("front.pcap", |records| {
+        let mut record = unseen("19:38:47", "ok");
+        records_result(&mut record, result.clone());
+        records.push(record);
+    })
+}
+
+fn empty_result_that_nothing_saw() -> Vec<&'static str> {
+    unseen_result(&json!({"content": [], "isError": false}))
+}
+
+fn full_result_that_nothing_saw() -> Vec<&'static str> {
+    unseen_result(&json!({"content": [{"type": "text", "text": "found"}]}))
 }
 
 fn empty_success_of_a_call_that_was_seen() -> Vec<&'static str> {

@@ -5,6 +5,7 @@ use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
 use crate::join::coverage::Coverage;
 use crate::join::sources::file_of;
+use crate::mcp::scan;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
@@ -40,17 +41,35 @@ pub fn unsent(world: &World) -> Vec<Unsent<'_>> {
         .collect()
 }
 
-/// Has the client a success without content for the call: said so, or an empty text and no result?
+/// Has the client a success without content for the call: said so, an empty text and no result, or a result with
+/// nothing in it?
 pub fn is_empty_success(world: &World, u: &Unsent<'_>) -> bool {
     let nothing = || {
-        let visit = world.visit_of(u.record);
-        visit.is_some_and(|v| v.replies.is_empty() && v.comment.as_deref().is_some_and(|t| t.trim().is_empty()))
+        let Some(visit) = world.visit_of(u.record) else { return false };
+        let said_nothing = visit.comment.as_deref().is_some_and(|t| t.trim().is_empty());
+        if visit.replies.is_empty() {
+            said_nothing
+        } else {
+            visit.replies.iter().all(|r| r.result().is_some_and(is_bare))
+        }
     };
     match u.outcome {
         Some(ClientOutcome::Empty) => true,
         Some(ClientOutcome::Ok) => nothing(),
         _ => false,
     }
+}
+
+/// A result of a tool call (specification of tools, "Tool Result") whose content is no block, or blocks of blank text.
+fn is_bare(result: &[u8]) -> bool {
+    let is_blank = |block: &[u8]| {
+        let text = scan::member(block, "text").and_then(scan::text);
+        text.is_some_and(|t| t.trim().is_empty())
+    };
+    let mut all_blank = true;
+    let content = scan::member(result, "content").filter(|c| c.first() == Some(&b'['));
+    let is_list = content.is_some_and(|c| scan::elements(c, |block| all_blank &= is_blank(block)));
+    is_list && all_blank && scan::member(result, "structuredContent").is_none()
 }
 
 /// The claim, with what both rules have in common.
@@ -91,4 +110,25 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
         shown: "never seen".into(),
         ..Claim::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_bare;
+
+    #[test]
+    fn a_result_is_bare_if_nothing_is_in_it() {
+        for bare in [r#"{"content":[]}"#, r#"{"content": [ {"type":"text","text":" "} ],"isError":false}"#] {
+            assert!(is_bare(bare.as_bytes()), "{bare}");
+        }
+        for full in [
+            r#"{"content":[{"type":"text","text":""},{"type":"text","text":"x"}]}"#,
+            r#"{"content":[{"type":"image","data":"","mimeType":"image/png"}]}"#,
+            r#"{"content":[],"structuredContent":{"n":1}}"#,
+            r#"{"tools":[]}"#,
+            "{}",
+        ] {
+            assert!(!is_bare(full.as_bytes()), "{full}");
+        }
+    }
 }
