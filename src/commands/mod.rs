@@ -87,6 +87,20 @@ pub static COMMANDS: &[&Command] = &[
 
 /// The definition of the whole command line.
 pub fn definition() -> Definition {
+    defined(COMMANDS)
+}
+
+/// Of the commands, those that an answer to `args` needs: to define all takes longer than a small capture.
+fn needed(args: &[OsString]) -> &'static [&'static Command] {
+    let first = args.get(1).and_then(|a| a.to_str()).unwrap_or_default();
+    match COMMANDS.iter().position(|c| c.name == first) {
+        Some(n) => COMMANDS.get(n..=n).unwrap_or(COMMANDS),
+        None if matches!(first, "--version" | "-V") => &[],
+        None => COMMANDS,
+    }
+}
+
+fn defined(commands: &[&Command]) -> Definition {
     let root = Definition::new("crosswire")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Says which MCP reply reached which call, and which side is at fault")
@@ -103,13 +117,14 @@ pub fn definition() -> Definition {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true);
-    COMMANDS.iter().fold(root, |root, c| root.subcommand((c.define)(Definition::new(c.name))))
+    commands.iter().fold(root, |root, c| root.subcommand((c.define)(Definition::new(c.name))))
 }
 
 /// Runs the command line and gives the exit status. A closed pipe is no error.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     // Not part of the definition: manual pages must not change with the commit.
-    let definition = definition().version(VERSION).long_version(LONG_VERSION);
+    let args: Vec<OsString> = args.into_iter().collect();
+    let definition = defined(needed(&args)).version(VERSION).long_version(LONG_VERSION);
     let matches = match definition.try_get_matches_from(args) {
         Ok(matches) => matches,
         // Help and version come as errors too; their exit code is 0.
@@ -148,6 +163,32 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         definition().debug_assert();
+    }
+
+    #[test]
+    fn what_is_not_needed_is_not_missed() {
+        let said = |args: &[&str], whole: bool| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let definition = if whole { definition() } else { defined(needed(&args)) };
+            match definition.version("1").try_get_matches_from(args) {
+                Ok(matches) => format!("{:?}", matches.subcommand_name()),
+                Err(e) => e.to_string(),
+            }
+        };
+        for args in [
+            &["crosswire", "--version"][..],
+            &["crosswire", "-V"],
+            &["crosswire", "--help"],
+            &["crosswire"],
+            &["crosswire", "anlyze", "x"],
+            &["crosswire", "analyze"],
+            &["crosswire", "analyze", "--help"],
+            &["crosswire", "analyze", "--no-such"],
+            &["crosswire", "scan", "x", "--jobs", "y"],
+            &["crosswire", "--no-such", "analyze"],
+        ] {
+            assert_eq!(said(args, false), said(args, true), "{args:?}");
+        }
     }
 
     #[test]
