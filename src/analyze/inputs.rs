@@ -3,7 +3,8 @@
 use crate::join::World;
 use crate::join::sources::{Shown, file_of};
 use crate::model::place::{InputId, Side, Vantage};
-use crate::model::report::{InputInfo, NO_REQUESTS, Part};
+use crate::model::report::{Clock, InputInfo, NO_REQUESTS, Part};
+use crate::model::time::Time;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,9 +12,9 @@ use std::collections::BTreeMap;
 /// Fills in all but what [`joined`] counts.
 pub(super) fn fill(world: &World, inputs: &mut [InputInfo]) {
     sides(world, inputs);
-    clocks(world, inputs);
-    for (n, info) in inputs.iter_mut().enumerate() {
-        info.shows = shows(world, n as u32, info.vantage);
+    for (n, info) in (0u32..).zip(inputs.iter_mut()) {
+        info.clock = clock(world, n, info.first);
+        info.shows = shows(world, n, info.vantage);
     }
     parts(world, inputs);
 }
@@ -52,34 +53,29 @@ fn parts(world: &World, inputs: &mut [InputInfo]) {
         let input = file_of(span.source);
         let Some(info) = inputs.get_mut(input as usize) else { continue };
         let vantage = if span.source == input { Vantage::Server } else { Vantage::Proxy };
-        let offset = world.logs.offsets.get(&span.source).copied().flatten();
-        let drift = offset.and_then(|o| o.drift);
-        let is_ordered = world.logs.ordered.contains_key(&span.source);
         info.parts.push(Part {
             vantage: Some(vantage),
             records: span.records,
             first: span.first,
             last: span.last,
-            clock_offset_ms: offset.filter(|_| !is_ordered).map(|o| ms(span.first.map_or(o.ns, |t| o.at(t)))),
-            clock_error_ms: offset.filter(|_| !is_ordered).map(|o| ms(o.error_ns)),
-            clock_drift_ppm: drift.map(|d| d.ns_per_s as f64 / 1000.0),
-            clock_drift_error_ppm: drift.map(|d| d.error_ns_per_s as f64 / 1000.0),
+            clock: clock(world, span.source, span.first),
             shows: shown(world, span.source).unwrap_or_default(),
             ..Part::default()
         });
     }
 }
 
-fn clocks(world: &World, inputs: &mut [InputInfo]) {
-    for (input, offset) in &world.logs.offsets {
-        // Lines that took their times from another log say nothing of a clock.
-        let is_ordered = world.logs.ordered.contains_key(input);
-        if let (Some(info), Some(o), false) = (inputs.get_mut(*input as usize), offset, is_ordered) {
-            info.clock_offset_ms = Some(ms(info.first.map_or(o.ns, |t| o.at(t))));
-            info.clock_error_ms = Some(ms(o.error_ns));
-            info.clock_drift_ppm = o.drift.map(|d| d.ns_per_s as f64 / 1000.0);
-            info.clock_drift_error_ppm = o.drift.map(|d| d.error_ns_per_s as f64 / 1000.0);
-        }
+/// The clock of a source, at its first record.
+fn clock(world: &World, source: InputId, first: Option<Time>) -> Clock {
+    // Lines that took their times from another log say nothing of a clock.
+    let is_ordered = world.logs.ordered.contains_key(&source);
+    let offset = world.logs.offsets.get(&source).copied().flatten().filter(|_| !is_ordered);
+    let drift = offset.and_then(|o| o.drift);
+    Clock {
+        offset_ms: offset.map(|o| ms(first.map_or(o.ns, |t| o.at(t)))),
+        error_ms: offset.map(|o| ms(o.error_ns)),
+        drift_ppm: drift.map(|d| d.ns_per_s as f64 / 1000.0),
+        drift_error_ppm: drift.map(|d| d.error_ns_per_s as f64 / 1000.0),
     }
 }
 

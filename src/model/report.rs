@@ -95,15 +95,9 @@ pub struct InputInfo {
     pub first: Option<Time>,
     /// Time of the last record.
     pub last: Option<Time>,
-    /// Added to its times to reach the reference clock, ms; null: nothing to align it by. Where the clock
-    /// drifts, at its first record.
-    pub clock_offset_ms: Option<f64>,
-    /// How far that may be off, ms.
-    pub clock_error_ms: Option<f64>,
-    /// What the offset grows by, µs a second of the input's clock (parts in a million); null: none can be told.
-    pub clock_drift_ppm: Option<f64>,
-    /// How far that may be off.
-    pub clock_drift_error_ppm: Option<f64>,
+    /// Its clock.
+    #[serde(flatten)]
+    pub clock: Clock,
     /// What could not be read.
     pub problems: Problems,
     /// How many of its records were joined to calls seen elsewhere too.
@@ -117,6 +111,24 @@ pub struct InputInfo {
     pub parts: Vec<Part>,
 }
 
+/// How a clock stands to the reference.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Clock {
+    /// Added to its times to reach the reference clock, ms; null: nothing to align it by. Where the clock
+    /// drifts, at its first record.
+    #[serde(rename = "clock_offset_ms")]
+    pub offset_ms: Option<f64>,
+    /// How far that may be off, ms.
+    #[serde(rename = "clock_error_ms")]
+    pub error_ms: Option<f64>,
+    /// What the offset grows by, µs a second of the clock (parts in a million); null: none can be told.
+    #[serde(rename = "clock_drift_ppm")]
+    pub drift_ppm: Option<f64>,
+    /// How far that may be off.
+    #[serde(rename = "clock_drift_error_ppm")]
+    pub drift_error_ppm: Option<f64>,
+}
+
 /// What one of several who wrote in an input left there.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Part {
@@ -128,14 +140,9 @@ pub struct Part {
     pub first: Option<Time>,
     /// Time of the last.
     pub last: Option<Time>,
-    /// As [`InputInfo::clock_offset_ms`].
-    pub clock_offset_ms: Option<f64>,
-    /// As [`InputInfo::clock_error_ms`].
-    pub clock_error_ms: Option<f64>,
-    /// As [`InputInfo::clock_drift_ppm`].
-    pub clock_drift_ppm: Option<f64>,
-    /// As [`InputInfo::clock_drift_error_ppm`].
-    pub clock_drift_error_ppm: Option<f64>,
+    /// Their clock.
+    #[serde(flatten)]
+    pub clock: Clock,
     /// How many of its records were joined to calls seen elsewhere too.
     pub joined: u64,
     /// Of these, how many could be another call's as well.

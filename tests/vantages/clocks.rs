@@ -140,7 +140,7 @@ fn logs_that_fit_at_no_offset_are_joined_by_nothing() {
     std::fs::write(&record, calls).unwrap();
     std::fs::write(&access, lines).unwrap();
     let report = analyze(&[record, access]);
-    assert_eq!(report.inputs.iter().map(|i| i.clock_offset_ms).collect::<Vec<_>>(), [None, Some(0.0)]);
+    assert_eq!(report.inputs.iter().map(|i| i.clock.offset_ms).collect::<Vec<_>>(), [None, Some(0.0)]);
     assert_eq!(rules(&report), Vec::<&str>::new());
     assert!(report.calls.iter().all(|c| c.sightings.len() == 1), "{:?}", report.calls);
 }
@@ -158,7 +158,7 @@ fn what_came_after_what_is_not_read_off_two_clocks() {
     std::fs::write(&one, line(1, 404)).unwrap();
     std::fs::write(&other, [line(3, 200), line(3, 202)].concat()).unwrap();
     let report = analyze(&[one, other]);
-    assert_eq!(report.inputs.iter().map(|i| i.clock_offset_ms).collect::<Vec<_>>(), [Some(0.0), None]);
+    assert_eq!(report.inputs.iter().map(|i| i.clock.offset_ms).collect::<Vec<_>>(), [Some(0.0), None]);
     assert_eq!(rules(&report), Vec::<&str>::new());
 }
 
@@ -183,10 +183,10 @@ fn clocks_are_told_through_a_third_source() {
     assert!(refused.summary.starts_with("fast_echo (id 6)"), "{}", refused.summary);
     let late = with(3600, 0);
     assert_eq!(said(&late), said(&truth));
-    assert!(late.inputs[0].clock_offset_ms.is_some_and(|ms| (ms + 3_600_000.0).abs() < 1000.0));
+    assert!(late.inputs[0].clock.offset_ms.is_some_and(|ms| (ms + 3_600_000.0).abs() < 1000.0));
     // Whole seconds of an hour before fit nothing: client and journal have each other still.
     let apart = with(0, -3600);
-    assert!(apart.inputs[0].clock_offset_ms.is_some() && apart.inputs[2].clock_offset_ms.is_some());
+    assert!(apart.inputs[0].clock.offset_ms.is_some() && apart.inputs[2].clock.offset_ms.is_some());
     assert!(!rules(&apart).contains(&"orphaned/never-sent"), "{:?}", rules(&apart));
 }
 

@@ -129,12 +129,12 @@ fn a_clock_that_drifts_is_told_and_corrected() {
     let folder = tempfile::tempdir().unwrap();
     for (off_s, ppm) in [(0.0, 200.0), (-3600.0, -150.0), (3.0, 0.0), (0.0, 0.0)] {
         let report = analyze(&forty_calls(folder.path(), off_s, ppm));
-        let clock = &report.inputs[0];
+        let clock = &report.inputs[0].clock;
         let joined: Vec<u64> = report.inputs.iter().map(|i| i.joined).collect();
         assert_eq!((report.calls.len(), joined, report.findings.len()), (40, vec![40, 40], 0), "{off_s} s, {ppm} ppm");
-        assert!((clock.clock_offset_ms.unwrap() + off_s * 1000.0).abs() < 10.0, "{clock:?}");
-        match clock.clock_drift_ppm {
-            Some(found) => assert!((found + ppm).abs() <= clock.clock_drift_error_ppm.unwrap(), "{clock:?}"),
+        assert!((clock.offset_ms.unwrap() + off_s * 1000.0).abs() < 10.0, "{clock:?}");
+        match clock.drift_ppm {
+            Some(found) => assert!((found + ppm).abs() <= clock.drift_error_ppm.unwrap(), "{clock:?}"),
             None => assert!(ppm == 0.0, "{clock:?}"),
         }
     }

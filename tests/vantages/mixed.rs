@@ -54,11 +54,11 @@ fn lines_of_proxy_and_server_in_one_file_are_two_vantage_points() {
         // Each who wrote in it has a row of its own, as its own file would.
         let rows = |report: &Report| -> Vec<String> {
             let parts = report.inputs.iter().flat_map(|i| &i.parts);
-            parts.map(|p| format!("{:?} {:?} {} {}", p.vantage, p.clock_offset_ms, p.joined, p.shows)).collect()
+            parts.map(|p| format!("{:?} {:?} {} {}", p.vantage, p.clock.offset_ms, p.joined, p.shows)).collect()
         };
         let alone = |n: usize| {
             let i = &apart.inputs[n];
-            format!("{:?} {:?} {} {}", i.vantage, i.clock_offset_ms, i.joined, i.shows)
+            format!("{:?} {:?} {} {}", i.vantage, i.clock.offset_ms, i.joined, i.shows)
         };
         assert_eq!(rows(&report), [alone(2), alone(1)]);
         let spans: Vec<_> = report.inputs[1].parts.iter().map(|p| p.first.zip(p.last)).collect();

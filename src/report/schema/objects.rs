@@ -24,6 +24,24 @@ const WINDOWS: Field = field("windows", Always, List(&Of("window")), "Stale-sess
 const FINDINGS: Field = field("findings", Always, List(&Of("finding")), "Findings, in order of time.");
 const NEAR: Field =
     field("near", Optional, List(&Of("near")), "What gave reason to look and is no finding, and why; written with -v.");
+const CLOCK_OFFSET: Field = field(
+    "clock_offset_ms",
+    Nullable,
+    Number,
+    "Added to its times to reach the reference clock, ms; null: nothing to align it by. Where the clock drifts, at its first record.",
+);
+const CLOCK_ERROR: Field = field("clock_error_ms", Nullable, Number, "How far that may be off, ms.");
+const CLOCK_DRIFT: Field = field(
+    "clock_drift_ppm",
+    Nullable,
+    Number,
+    "What the offset grows by, µs a second of the input's clock; null: none can be told.",
+);
+const CLOCK_DRIFT_ERROR: Field = field("clock_drift_error_ppm", Nullable, Number, "How far that may be off.");
+const JOINED: Field =
+    field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too.");
+const AMBIGUOUS: Field = field("ambiguous", Always, Count, "Of these, how many could be another call's as well.");
+const SHOWS: Field = field("shows", Always, Text, "What it can and cannot show.");
 const TROUBLES: Field = field(
     "troubles",
     Optional,
@@ -122,24 +140,14 @@ pub static OBJECTS: &[Object] = &[
             field("records", Always, Count, "Packets, journal entries or log lines, unreadable ones included."),
             field("first", Nullable, Time, "Time of the first record."),
             field("last", Nullable, Time, "Time of the last record."),
-            field(
-                "clock_offset_ms",
-                Nullable,
-                Number,
-                "Added to its times to reach the reference clock, ms; null: nothing to align it by. Where the clock drifts, at its first record.",
-            ),
-            field("clock_error_ms", Nullable, Number, "How far that may be off, ms."),
-            field(
-                "clock_drift_ppm",
-                Nullable,
-                Number,
-                "What the offset grows by, µs a second of the input's clock; null: none can be told.",
-            ),
-            field("clock_drift_error_ppm", Nullable, Number, "How far that may be off."),
+            CLOCK_OFFSET,
+            CLOCK_ERROR,
+            CLOCK_DRIFT,
+            CLOCK_DRIFT_ERROR,
             field("problems", Always, List(&Of("problem")), "What could not be read, one entry a kind."),
-            field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too."),
-            field("ambiguous", Always, Count, "Of these, how many could be another call's as well."),
-            field("shows", Always, Text, "What it can and cannot show."),
+            JOINED,
+            AMBIGUOUS,
+            SHOWS,
             field(
                 "parts",
                 Optional,
@@ -153,16 +161,16 @@ pub static OBJECTS: &[Object] = &[
         doc: "What one of several who wrote in an input left there.",
         fields: &[
             field("vantage", Nullable, OneOf(VANTAGE), "Who wrote it."),
-            field("records", Always, Count, "Its requests and events that have a time."),
+            field("records", Always, Count, "Its requests and events."),
             field("first", Nullable, Time, "Time of the first of these."),
             field("last", Nullable, Time, "Time of the last."),
-            field("clock_offset_ms", Nullable, Number, "As that of an input."),
-            field("clock_error_ms", Nullable, Number, "As that of an input."),
-            field("clock_drift_ppm", Nullable, Number, "As that of an input."),
-            field("clock_drift_error_ppm", Nullable, Number, "As that of an input."),
-            field("joined", Always, Count, "How many of its records were joined to calls seen elsewhere too."),
-            field("ambiguous", Always, Count, "Of these, how many could be another call's as well."),
-            field("shows", Always, Text, "What it can and cannot show."),
+            CLOCK_OFFSET,
+            CLOCK_ERROR,
+            CLOCK_DRIFT,
+            CLOCK_DRIFT_ERROR,
+            JOINED,
+            AMBIGUOUS,
+            SHOWS,
         ],
     },
     Object {

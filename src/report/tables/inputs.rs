@@ -1,7 +1,7 @@
 //! What was read, and what could not be.
 
 use crate::model::place::{Side, Vantage};
-use crate::model::report::{InputInfo, Part};
+use crate::model::report::{Clock, InputInfo, Part};
 use crate::report::table::{Cell, Column, Table, Tone, column, counted};
 use crate::report::view::View;
 
@@ -40,7 +40,7 @@ fn cells(view: &View<'_>, number: usize, i: &InputInfo) -> Vec<Cell> {
         Cell::number(i.records),
         super::time(i.first),
         super::time(i.last),
-        clock(i.clock_offset_ms, i.clock_error_ms, i.clock_drift_ppm.zip(i.clock_drift_error_ppm)),
+        clock(&i.clock),
         if view.report.inputs.len() > 1 || !i.parts.is_empty() {
             joined(i.joined, i.ambiguous)
         } else {
@@ -62,7 +62,7 @@ fn part_cells(view: &View<'_>, number: usize, p: &Part) -> Vec<Cell> {
         Cell::number(p.records),
         super::time(p.first),
         super::time(p.last),
-        clock(p.clock_offset_ms, p.clock_error_ms, p.clock_drift_ppm.zip(p.clock_drift_error_ppm)),
+        clock(&p.clock),
         joined(p.joined, p.ambiguous),
         Cell::short("–", ""),
         Cell::new(&p.shows),
@@ -81,10 +81,11 @@ pub(crate) fn vantage_name(v: Vantage, side: Option<Side>) -> &'static str {
     }
 }
 
-fn clock(offset_ms: Option<f64>, error_ms: Option<f64>, drift_ppm: Option<(f64, f64)>) -> Cell {
-    let error = error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
-    let drift = drift_ppm.map_or(String::new(), |(ppm, error)| format!(", drift {ppm:+.1} ± {error:.1} ppm"));
-    Cell::optional(offset_ms, |ms| {
+fn clock(c: &Clock) -> Cell {
+    let error = c.error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
+    let drift = c.drift_ppm.zip(c.drift_error_ppm);
+    let drift = drift.map_or(String::new(), |(ppm, error)| format!(", drift {ppm:+.1} ± {error:.1} ppm"));
+    Cell::optional(c.offset_ms, |ms| {
         let is_right = ms == 0.0 && drift.is_empty();
         let text = if is_right { format!("as is{error}") } else { format!("{ms:+.1} ms{error}{drift}") };
         Cell::short(text, ms.to_string())
