@@ -125,7 +125,7 @@ impl Past {
     }
 
     /// The numbers among the first ids of a session in order of time: those that retired, and those `seen` still.
-    pub fn numbers<'a>(&'a self, key: &GroupKey, seen: impl Iterator<Item = (Time, &'a RpcId)>) -> Vec<i64> {
+    pub fn numbers<'a>(&self, key: &GroupKey, seen: impl Iterator<Item = (Time, &'a RpcId)>) -> Vec<i64> {
         let past = self.sessions.get(key).map_or(&[][..], |s| &s.numbers);
         let seen = seen.filter_map(|(t, id)| Some((t.ns(), number(id)?)));
         let mut all: Vec<(i64, i64)> = past.iter().copied().chain(seen).collect();

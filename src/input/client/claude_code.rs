@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "claude-code",
     vantage: Vantage::Client,
+    carries: false,
     doc: "Claude Code transcripts, JSON Lines. Each `tool_use` named `mcp__server__tool` is a call and the `tool_result` \
 with its id the end; on the wire the same id stands in `params._meta[\"claudecode/toolUseId\"]`, so calls are joined \
 exactly. Times are the client's clock in milliseconds: the entry of a `tool_use` is written when the model has said \

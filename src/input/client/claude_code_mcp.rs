@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "claude-code-mcp",
     vantage: Vantage::Client,
+    carries: false,
     doc: "Claude Code's debug log of one MCP server, JSON Lines with `debug` or `error`, `timestamp`, `sessionId` and \
 `cwd`. It names each tool when it is called and how that ended (completed, failed, aborted for silence), and says when \
 a session had expired and a call was tried again; the refused and the repeated attempt are two calls. Times are the \

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "claude-desktop",
     vantage: Vantage::Client,
+    carries: false,
     doc: "Claude Desktop's log of one server, `mcp-server-NAME.log`: every JSON-RPC message with its id and content as \
 `Message from client` or `Message from server`, in the layouts of before and after mid-2025 (server and level change \
 places). Times are the client's clock in milliseconds. It shows what the desktop application sent and got; a remote \

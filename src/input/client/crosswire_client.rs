@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "crosswire-client",
     vantage: Vantage::Client,
+    carries: false,
     doc: "JSON Lines that any client can write, one object a call: `at` (RFC 3339) and `tool` or `method` are required; \
 `ended`, `conversation`, `server`, `arguments`, `id`, `session`, `local_port`, `outcome` (ok, error, timeout, aborted, \
 empty, lost), `result`, `result_sha256` and `text` are read where they stand. Times are the client's own clock, \

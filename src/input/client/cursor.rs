@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "cursor-mcp",
     vantage: Vantage::Client,
+    carries: false,
     doc: "Cursor's MCP log: the names of the tools it calls and whether that succeeded, without arguments, payloads, \
 JSON-RPC ids or sessions. Times are local without a zone, in milliseconds: give --tz, else they are taken as UTC and \
 the offset is found in joining. Calls of one tool in flight at once are ended in the order in which they began.",

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "mcp-remote",
     vantage: Vantage::Client,
+    carries: false,
     doc: "mcp-remote's debug log (`--debug`, `~/.mcp-auth/…_debug.log`) and its standard error with the same lines: \
 JSON-RPC ids, methods and arguments of what it passes on, that a reply came (not its content), when the remote session \
 was refused, and the id of the session that it opened then. Times are its clock in milliseconds, when a message was \

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub static FORMAT: Format = Format {
     name: "vscode-mcp",
     vantage: Vantage::Client,
+    carries: false,
     doc: "VS Code's output channel of one MCP server. At the levels debug and trace it holds every JSON-RPC message, as \
 `[editor -> server] {…}` and `[server -> editor] {…}`, before mid-2025 as `[Client Says]` and `[Server Says]`; at others \
 only the state of the connection and refusals (`404 status sending message to …`). Times are local without a zone, in \

@@ -13,6 +13,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static FORMAT: Format = Format {
     name: "access-line",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Lines of a custom access log that hold a time and a quoted request line with its status. What else stands \
           there is taken by its name (key=value) or for what it must be (an address, a session id, seconds with three \
           decimals). A single time is taken for the end of the request, as most proxies have it; of two equal ones the \

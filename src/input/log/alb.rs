@@ -11,6 +11,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static FORMAT: Format = Format {
     name: "aws-alb",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "AWS Application Load Balancer access log (usually gzip files). `time` is when the response was generated, \
           `request_creation_time` when the request was received, both to the microsecond; the three processing times \
           make the duration (-1: not dispatched, or the target closed). Bytes count heads too. The trace id is that of \

@@ -11,6 +11,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static COMBINED: Format = Format {
     name: "apache-combined",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Apache's access log in `common`, `combined` or `vhost_combined`. The time is when the request was \
           received, to the second, although the line is written when it is done: lines come in order of \
           completion, and without %D there is no end. Bytes are those of the body (%b) or with the head (%O, as \

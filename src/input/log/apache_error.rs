@@ -12,6 +12,7 @@ use crate::model::record::{LogEventKind, When};
 pub(super) static FORMAT: Format = Format {
     name: "apache-error",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Apache's error log: what mod_proxy says of its upstream. Times are local, to the microsecond (--tz ZONE).",
     samples: &[
         "[Sun Nov 29 19:55:22.155420 2026] [mpm_event:notice] [pid 22531:tid 22531] AH00489: Apache/2.4.71 (Debian) \

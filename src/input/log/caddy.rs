@@ -14,6 +14,7 @@ use crate::model::record::{LogEventKind, When};
 pub(super) static FORMAT: Format = Format {
     name: "caddy",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Caddy's JSON log: access lines (`http.log.access`) and what the reverse proxy says of its upstream. `ts` is \
           the end of the request, `duration` in seconds; request and response headers are there by default, the \
           session ids among them. A client that goes away after the head leaves status 200.",

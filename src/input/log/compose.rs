@@ -9,6 +9,7 @@ use crate::model::problem::ProblemKind;
 pub static FORMAT: Format = Format {
     name: "compose",
     vantage: Vantage::Server,
+    carries: true,
     doc: "`docker compose logs` (with or without `-t`) and `up`: the container's name, a bar, the line. Without `-t` \
           there is no time but what applications write themselves. `name exited with code N` is a stop of that container. \
           A container that writes access lines and says nothing else is a proxy, whatever its name.",

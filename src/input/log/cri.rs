@@ -12,6 +12,7 @@ use crate::model::record::When;
 pub static FORMAT: Format = Format {
     name: "cri",
     vantage: Vantage::Server,
+    carries: true,
     doc: "Log files of containerd and CRI-O (`/var/log/pods/…`): time, stream, `F` or `P`, message. Times are the \
           runtime's to the nanosecond, with a zone. Partial lines are joined. Messages are read as application lines.",
     samples: &[

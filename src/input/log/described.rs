@@ -12,6 +12,7 @@ use crate::model::problem::ProblemKind;
 pub static FORMAT: Format = Format {
     name: "log-format",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "A log in the layout that --log-format gives: an nginx log_format, an Apache LogFormat, a HAProxy or Envoy \
           format string, or a mapping of JSON keys. Lines that do not fit are tried in the known layouts, and counted \
           where they fit none. In a journal or a container's log each message is tried in it first; such a log keeps its \
@@ -46,10 +47,9 @@ pub fn holds(head: &[u8], own: Grade, options: &ReadOptions) -> Result<bool, For
 ///
 /// # Errors
 /// The format string cannot be compiled.
-pub fn lies_within(own: &'static Format, head: &[u8], string: &str) -> Result<bool, FormatError> {
+pub fn lies_within(own: &Format, head: &[u8], string: &str) -> Result<bool, FormatError> {
     let mut format = format_string::compile(string)?;
-    let carries = super::CARRIERS.iter().any(|carrier| std::ptr::eq(*carrier, own));
-    Ok(carries && !layout::reads_any(head, &mut format))
+    Ok(own.carries && !layout::reads_any(head, &mut format))
 }
 
 /// The layout that the user described for the messages of an input, and whether it was bound to it.

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 pub static FORMAT: Format = Format {
     name: "docker-json",
     vantage: Vantage::Server,
+    carries: true,
     doc: "Docker's json-file driver (`/var/lib/docker/containers/*/*-json.log`). Times are the daemon's, UTC to the \
           nanosecond. Lines that Docker split at 16 KiB are joined. Messages are read as application lines.",
     samples: &[

@@ -12,6 +12,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static TEXT: Format = Format {
     name: "envoy",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Envoy's default access log and Istio's. The time is the start of the request, to the millisecond; the \
           duration is in milliseconds; bytes are those of the body. Response flags say who ended it: DC the client, \
           UC or UR the upstream, UF no connection, UT a timeout. Session ids need a format with \
@@ -31,6 +32,7 @@ pub(super) static TEXT: Format = Format {
 pub(super) static JSON: Format = Format {
     name: "envoy-json",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Envoy's and Istio's access log in JSON: `start_time` to the millisecond, `duration` in milliseconds (a number \
           or a string), response flags as in the text format.",
     samples: &[

@@ -15,6 +15,7 @@ use crate::model::record::{LogEventKind, When};
 pub(super) static FORMAT: Format = Format {
     name: "haproxy",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "HAProxy's HTTP log (`option httplog`, `httpslog`), alone or behind any syslog prefix. The time in brackets is \
           the start of the request, local and to the millisecond (--tz ZONE, where the syslog prefix has none); Ta is \
           the total. Bytes count heads too. The termination state says who ended it: sD a server that never finished, \

@@ -14,6 +14,7 @@ use std::io::{self, BufRead, Read};
 pub static FORMAT: Format = Format {
     name: "journal-export",
     vantage: Vantage::Server,
+    carries: true,
     doc: "The journal export format, as `journalctl -o export` writes it and systemd-journal-remote sends it. Times \
           are the journal's, UTC to the microsecond. Lines are counted as in the file, binary fields included.",
     samples: &[

@@ -18,6 +18,7 @@ use std::fmt;
 pub static FORMAT: Format = Format {
     name: "journal-json",
     vantage: Vantage::Server,
+    carries: true,
     doc: "`journalctl -o json`, `json-pretty`, `json-seq` and `json-sse`. Times are the journal's, UTC to the \
           microsecond. Messages that journalctl left out for their size (`null`; use `--all`) are counted.",
     samples: &[

@@ -16,6 +16,7 @@ use crate::model::time::Time;
 pub static FORMAT: Format = Format {
     name: "journal-short",
     vantage: Vantage::Server,
+    carries: true,
     doc: "journalctl's one-line text modes, and syslog files. Times are the journal's own: `short` and `short-precise` \
           are local and lack year and zone, `short-full` and `with-unit` name the zone, the ISO modes carry it, \
           `short-unix` is UTC, `short-monotonic` has no wall clock (it is derived where messages carry a time of their \

@@ -12,6 +12,7 @@ use crate::model::problem::ProblemKind;
 pub static FORMAT: Format = Format {
     name: "journal-verbose",
     vantage: Vantage::Server,
+    carries: true,
     doc: "`journalctl -o verbose`: every field of an entry, indented below its time and cursor. The time is taken from \
           the cursor, so the zone of the header does not matter. Units, hosts, processes and message ids are known.",
     samples: &[

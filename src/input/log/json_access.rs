@@ -11,6 +11,7 @@ use crate::model::place::Vantage;
 pub(super) static FORMAT: Format = Format {
     name: "json-access",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "An access log with one JSON object a line, read by the names of its keys: nginx variables as people \
           write them out (`time_iso8601`, `msec`, `request_time`, `body_bytes_sent`, `http_mcp_session_id`, …) and \
           the names in common use (`time`, `ts`, `status`, `method`, `uri`, `path`, `duration_ms`, `remote_addr`, …), \

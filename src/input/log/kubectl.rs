@@ -11,6 +11,7 @@ use crate::model::record::When;
 pub static FORMAT: Format = Format {
     name: "container-timestamps",
     vantage: Vantage::Server,
+    carries: true,
     doc: "`docker logs -t` and `kubectl logs --timestamps` (also with `--prefix`): an RFC 3339 time with nanoseconds \
           before each line. Times are the runtime's. Messages are read as application lines.",
     samples: &[

@@ -135,6 +135,8 @@ pub struct Format {
     pub name: &'static str,
     /// Where such a log is taken, unless the user says otherwise.
     pub vantage: Vantage,
+    /// Its entries hold the messages of other programs, as those of a journal or a container's log do.
+    pub carries: bool,
     /// Manual text: what it is, which clock its times are of, what it can and cannot show.
     pub doc: &'static str,
     /// Sample inputs (each one or more lines) that a test feeds to `grade` and to the reader.
@@ -144,20 +146,6 @@ pub struct Format {
     /// How it is read.
     pub reader: Reader,
 }
-
-/// The formats whose lines hold the messages of other programs.
-pub(super) static CARRIERS: &[&Format] = &[
-    &journal_file::FORMAT,
-    &journal_json::FORMAT,
-    &journal_export::FORMAT,
-    &journal_verbose::FORMAT,
-    &journal_short::FORMAT,
-    &syslog::FORMAT,
-    &docker::FORMAT,
-    &cri::FORMAT,
-    &compose::FORMAT,
-    &kubectl::FORMAT,
-];
 
 /// Every format of a proxy's, server's, journal's or container's log. Order decides ties.
 pub static FORMATS: &[&Format] = &[

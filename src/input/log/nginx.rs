@@ -10,6 +10,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static COMBINED: Format = Format {
     name: "nginx-combined",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "nginx's access log in the predefined format `combined`, with or without further fields behind \
           (numbers, quoted texts, key=value). The time is the end of the request, to the second; without \
           $request_time among the further fields there is no start. It shows method, path, status, body bytes, \

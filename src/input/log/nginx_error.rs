@@ -12,6 +12,7 @@ use crate::model::record::{LogEventKind, When};
 pub(super) static FORMAT: Format = Format {
     name: "nginx-error",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "nginx's error log: upstream timeouts, resets and refused connections. Times are local and to the second \
           (--tz ZONE). A complaint names the client's address and the request line, never the session.",
     samples: &[

@@ -11,6 +11,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static FORMAT: Format = Format {
     name: "nginx-proxy-manager",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Nginx Proxy Manager's access logs (`proxy` and `standard` of its nginx.conf). The time is the end of the \
           request, to the second; there is no duration.",
     samples: &[

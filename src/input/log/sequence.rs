@@ -13,6 +13,7 @@ use crate::model::problem::ProblemKind;
 pub(super) static FORMAT: Format = Format {
     name: "sequence",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Requests as people condense them for a report: `17:19:52  POST /mcp -> 404  comment`, with or without date, \
           arrow, repetition (`x3`), session id, duration or bytes; also in lists, tables, quotes and code fences of a \
           Markdown text, whose prose is passed over. Times are taken for the start of the request, to what was \

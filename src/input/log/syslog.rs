@@ -14,6 +14,7 @@ use crate::model::record::When;
 pub static FORMAT: Format = Format {
     name: "syslog",
     vantage: Vantage::Server,
+    carries: true,
     doc: "Syslog messages with their priority: RFC 5424 and RFC 3164. RFC 5424 times carry their zone; those of RFC 3164 \
           are local and lack the year: `--tz`, `--year`, else the file's modification and UTC. Messages are read as \
           application lines.",

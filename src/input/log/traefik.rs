@@ -11,6 +11,7 @@ use crate::model::place::{Place, Vantage};
 pub(super) static CLF: Format = Format {
     name: "traefik",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Traefik's access log in its default format: CLF, then the number of the request, router, server URL and \
           duration in whole milliseconds. The time is the start of the request, to the second. Bytes are those of \
           the body.",
@@ -27,6 +28,7 @@ pub(super) static CLF: Format = Format {
 pub(super) static JSON: Format = Format {
     name: "traefik-json",
     vantage: Vantage::Proxy,
+    carries: false,
     doc: "Traefik's access log in JSON. `StartUTC` is the start of the request to the nanosecond, `Duration` the \
           total and `OriginDuration` the server's part, in nanoseconds. Session ids are shown where \
           accessLog.fields.headers keeps `Mcp-Session-Id`.",

@@ -24,6 +24,7 @@ pub(super) static PHRASES: &[Phrase] = &[
 pub static FORMAT: Format = Format {
     name: "gunicorn",
     vantage: Vantage::Server,
+    carries: false,
     doc: "gunicorn's and hypercorn's output: `[date time zone] [pid] [LEVEL] message`, to the second, with the zone. \
           hypercorn's access lines are written when the response has ended and count its bytes; gunicorn with uvicorn's \
           worker writes uvicorn's access lines. Shows workers that boot, time out or are killed.",

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 pub static FORMAT: Format = Format {
     name: "json-lines",
     vantage: Vantage::Server,
+    carries: false,
     doc: "One JSON object a line, as pino, bunyan, winston, structlog, python-json-logger and slog write them: a \
           message (`msg`, `message`, `event`), a time (`time`, `timestamp`, `ts`, …, ISO or epoch), a level. pino-http \
           and its like also name request, status and duration, and the session where headers are logged.",

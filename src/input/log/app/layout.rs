@@ -220,7 +220,7 @@ const fn format(
     samples: &'static [&'static str],
     grade: fn(&[u8]) -> Grade,
 ) -> Format {
-    Format { name, vantage: Vantage::Server, doc, samples, grade, reader: READER }
+    Format { name, vantage: Vantage::Server, carries: false, doc, samples, grade, reader: READER }
 }
 
 /// Python's `logging`.

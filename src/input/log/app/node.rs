@@ -30,6 +30,7 @@ fn listening(text: &str, _: usize, end: usize) -> Option<Said<'_>> {
 pub static CONSOLE: Format = Format {
     name: "node-console",
     vantage: Vantage::Server,
+    carries: false,
     doc: "What a Node server prints: the TypeScript SDK's messages bare or after an ISO time (`2026-11-29T21:09:10.241Z \
           [tools] …`), and morgan's access lines between them. Times are the console's, UTC; lines without one \
           have their order alone. Session ids are named when sessions begin and end.",
@@ -49,6 +50,7 @@ pub static CONSOLE: Format = Format {
 pub static MORGAN: Format = Format {
     name: "morgan",
     vantage: Vantage::Server,
+    carries: false,
     doc: "morgan (Express) access lines `tiny` and `dev`, which have no time. (`combined` and `common` are read among a \
           Node server's other lines; alone they cannot be told from a proxy's.) A line is written when the response has \
           ended; its milliseconds run to the response's headers alone, so no start is derived from them.",

@@ -32,6 +32,7 @@ fn alone(text: &str, _: usize, end: usize) -> Option<Said<'_>> {
 pub static FORMAT: Format = Format {
     name: "uvicorn",
     vantage: Vantage::Server,
+    carries: false,
     doc: "uvicorn's own output, as it stands in a file or in `journalctl -o cat`: `INFO:     ADDRESS - \"POST /mcp \
           HTTP/1.1\" 200 OK` and the life of the process. It has no time and no duration: the order of lines is all \
           there is, unless a journal or container around it adds times. An access line is written when the response's \

@@ -23,6 +23,7 @@ use std::io::{self, BufRead, Read};
 pub static FORMAT: Format = Format {
     name: "journal-file",
     vantage: Vantage::Server,
+    carries: true,
     doc: "systemd's own journal files (`/var/log/journal/*/*.journal`), read directly: compact or not, zstd, lz4 or xz \
           payloads, and what there is of files that are cut or still being written. Times are UTC to the microsecond, in \
           file order; `line` is the ordinal of the entry.",
