@@ -5,6 +5,7 @@ use crate::join::lines::Lines;
 use crate::join::retire::Parts;
 use crate::model::options::ReadOptions;
 use crate::model::record::{AccessRecord, LogEvent};
+use std::collections::BTreeMap;
 use std::thread::Scope;
 
 /// Records handed over together.
@@ -20,6 +21,8 @@ enum Said {
 pub(super) struct Along<'s> {
     beside: Beside<'s, Lines, Vec<Said>>,
     batch: Vec<Said>,
+    /// Events that are only counted.
+    passed: BTreeMap<&'static str, u64>,
 }
 
 impl<'s> Along<'s> {
@@ -31,7 +34,7 @@ impl<'s> Along<'s> {
                 Said::Event(event) => lines.event(*event),
             });
         });
-        Along { beside, batch: vec![] }
+        Along { beside, batch: vec![], passed: BTreeMap::new() }
     }
 
     /// Takes a line of an access log.
@@ -39,11 +42,16 @@ impl<'s> Along<'s> {
         self.take(Said::Access(record));
     }
 
-    /// Takes what the server says between the lines.
-    pub(super) fn event(&mut self, event: &LogEvent) {
-        if Lines::wants(event) {
-            self.take(Said::Event(Box::new(event.clone())));
+    /// Takes what the server says between the lines, and gives what the rules may want at the end.
+    pub(super) fn event(&mut self, event: Box<LogEvent>) -> Option<Box<LogEvent>> {
+        if Lines::wants(&event) {
+            self.take(Said::Event(event.clone()));
         }
+        if Lines::outlives(event.kind) {
+            return Some(event);
+        }
+        *self.passed.entry(event.kind.name()).or_default() += 1;
+        None
     }
 
     fn take(&mut self, said: Said) {
@@ -56,6 +64,6 @@ impl<'s> Along<'s> {
     /// The log has ended.
     pub(super) fn finish(mut self) -> Parts {
         self.beside.take(self.batch);
-        self.beside.finish().finish()
+        self.beside.finish().finish(self.passed)
     }
 }

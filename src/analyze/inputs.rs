@@ -111,7 +111,7 @@ fn shown(world: &World, source: InputId) -> Option<String> {
 
 /// A log without requests gives no calls to judge: what it tells must not look like nothing.
 fn events(world: &World, input: u32) -> String {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, u64> = world.past.said.clone();
     for e in world.logs.events.iter().filter(|e| e.place.input == input) {
         *counts.entry(e.kind.name()).or_default() += 1;
     }

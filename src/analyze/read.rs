@@ -273,12 +273,8 @@ impl RecordSink for Sink<'_, '_> {
         self.seen.add(&record);
         match (record, &mut *self.lines) {
             (Record::Access(record), Some(lines)) => lines.access(record),
-            (record, lines) => {
-                if let (Record::Event(event), Some(lines)) = (&record, lines) {
-                    lines.event(event);
-                }
-                self.records.push(record);
-            }
+            (Record::Event(event), Some(lines)) => self.records.extend(lines.event(event).map(Record::Event)),
+            (record, _) => self.records.push(record),
         }
     }
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {

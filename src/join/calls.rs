@@ -133,7 +133,7 @@ impl World {
         known: usize,
     ) -> World {
         let captures = logs::align_captures(&mut tracked.visits);
-        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref());
+        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some());
         logs.offsets.extend(captures);
         if past.patterns.is_some() && past.exchanges > 0 {
             // One log, read alone: its own clock is the reference.

@@ -24,6 +24,8 @@ pub struct ServerLog<'w> {
     /// How far its clock may be off the reference, ns.
     pub error_ns: i64,
     events: Vec<(Time, &'w LogEvent)>,
+    /// Those that say that the server, or its unit, started.
+    starts: Vec<(Time, &'w LogEvent)>,
 }
 
 /// What a log says of a call.
@@ -51,7 +53,9 @@ impl<'w> ServerLog<'w> {
             .map(|(input, mut events)| {
                 events.sort_by_key(|(t, e)| (*t, e.place.number));
                 let error_ns = world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns);
-                ServerLog { input, error_ns, events }
+                let is_start = |e: &LogEvent| matches!(e.kind, LogEventKind::ServerStarted | LogEventKind::UnitStarted);
+                let starts = events.iter().copied().filter(|(_, e)| is_start(e)).collect();
+                ServerLog { input, error_ns, events, starts }
             })
             .collect();
         all.sort_by_key(|l| l.input);
@@ -64,10 +68,10 @@ impl<'w> ServerLog<'w> {
         self.events.get(start..).unwrap_or_default().iter().take_while(move |(t, _)| *t <= to).copied()
     }
 
-    /// Events before `at`, the last one first.
-    pub fn before(&self, at: Time) -> impl Iterator<Item = (Time, &'w LogEvent)> {
-        let end = self.events.partition_point(|(t, _)| *t < at);
-        self.events.get(..end).unwrap_or_default().iter().rev().copied()
+    /// The last start of the server, or of its unit, before `at`.
+    pub fn started(&self, at: Time) -> Option<(Time, &'w LogEvent)> {
+        let end = self.starts.partition_point(|(t, _)| *t < at);
+        self.starts.get(..end)?.last().copied()
     }
 
     /// The handler's lines for a call.

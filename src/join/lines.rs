@@ -10,9 +10,12 @@ use super::patterns::Patterns;
 use super::quiet::Quiet;
 use super::retire::Parts;
 use super::sightings::{self, Handshakes};
+use super::unlogged::Unlogged;
 use crate::mcp::Visit;
+use crate::model::place::Place;
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 
 /// Lines that are looked at together; half of them wait for the next ones.
 const WAITING: usize = 2048;
@@ -28,6 +31,9 @@ pub struct Lines {
     records: Vec<Box<AccessRecord>>,
     /// What the server said of sessions near the lines at hand.
     events: Vec<LogEvent>,
+    /// Of those, what was found a line of.
+    logged: FxHashSet<Place>,
+    unlogged: Unlogged,
     /// The lines that wait, as long as none has more to say than HTTP.
     quiet: Option<Quiet>,
     pending: Vec<Visit>,
@@ -46,6 +52,8 @@ impl Lines {
             paths: endpoint.map(str::to_owned).into_iter().collect(),
             records: vec![],
             events: vec![],
+            logged: FxHashSet::default(),
+            unlogged: Unlogged::default(),
             quiet: Some(Quiet::default()),
             pending: vec![],
             handshakes: Handshakes::default(),
@@ -57,7 +65,11 @@ impl Lines {
     /// Takes a line.
     pub fn access(&mut self, record: Box<AccessRecord>) {
         self.records.push(record);
-        if self.records.len() >= self.waiting {
+        self.fill();
+    }
+
+    fn fill(&mut self) {
+        if self.records.len() + self.events.len().saturating_sub(BEHIND as usize) >= self.waiting {
             self.settle(false);
         }
     }
@@ -67,14 +79,22 @@ impl Lines {
         matches!(event.kind, LogEventKind::SessionCreated | LogEventKind::SessionRejected)
     }
 
+    /// Can a rule still want an event when the lines of its time are gone? What handlers say is held against bodies,
+    /// which a log that is read alone does not have.
+    pub fn outlives(kind: LogEventKind) -> bool {
+        !matches!(kind, LogEventKind::Processing | LogEventKind::Finished | LogEventKind::Other)
+    }
+
     /// Takes what the server says between the lines, where it [is wanted](Lines::wants).
     pub fn event(&mut self, event: LogEvent) {
         self.events.push(event);
+        self.fill();
     }
 
-    /// The log has ended.
-    pub fn finish(mut self) -> Parts {
+    /// The log has ended. `said`: its events that were not kept, by the names of their kinds.
+    pub fn finish(mut self, said: BTreeMap<&'static str, u64>) -> Parts {
         self.settle(true);
+        self.parts.past().said = said;
         if let (Some(mut quiet), Some(patterns)) = (self.quiet.take(), &self.patterns) {
             quiet.count(patterns, self.parts.past());
         }
@@ -94,12 +114,16 @@ impl Lines {
         if let Some(quiet) = self.quiet.take() {
             self.pending.extend(quiet.into_visits());
         }
-        let line = self.records.last().and_then(|r| r.place);
+        let line = self.records.last().and_then(|r| r.place).max(self.events.last().map(|e| e.place));
         sightings::of_records(&self.records, &mut self.paths, &mut self.pending);
         self.records.clear();
         if let Some(line) = line {
-            name_sessions(&mut self.pending, self.events.iter());
-            self.events.retain(|e| e.place.number + BEHIND > line.number);
+            self.logged.extend(name_sessions(&mut self.pending, self.events.iter()));
+            let gone = self.events.iter().take_while(|e| last || e.place.number + BEHIND <= line.number).count();
+            for event in self.events.drain(..gone) {
+                let is_logged = self.logged.remove(&event.place);
+                self.pending.extend(self.unlogged.visit(&event, is_logged));
+            }
         }
         let when = |v: &Visit| (v.answered(), v.exchange);
         if !self.pending.is_sorted_by_key(when) {

@@ -6,10 +6,11 @@ use super::clock::{self, Tick};
 use super::drift::Offset;
 use super::islands::{self, Source};
 use super::sources::{Shown, Sources, vantage_of};
+use super::unlogged::{Unlogged, is_unlogged};
 use super::{clients, ordered, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::Visit;
-use crate::model::place::{InputId, Vantage};
+use crate::model::place::{InputId, Place, Vantage};
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record, When};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -65,7 +66,8 @@ pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>
 const SAME_CLOCK_NS: i64 = 2_000_000;
 
 /// Turns records into visits beside those of `tracked`, aligned.
-pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>) -> Logs {
+/// `is_joined`: lines of the only log were joined while it was read.
+pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>, is_joined: bool) -> Logs {
     let (mut access, mut events, mut calls, mut messages) = (vec![], vec![], vec![], vec![]);
     for r in records {
         match r {
@@ -86,8 +88,12 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     let wire_paths =
         tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
     paths.extend(wire_paths.map(str::to_owned));
-    let mut lines = lines(access, &paths, &logs);
-    lines.iter().for_each(|v| logs.shown.entry(v.input).or_default().add(v));
+    // Others show requests better than a server's words do.
+    let is_alone = !is_joined && tracked.visits.is_empty() && calls.is_empty() && messages.is_empty();
+    let is_alone = is_alone && access.iter().all(|r| vantage_of(r) == Vantage::Server);
+    let mut lines = lines(access, &paths, &logs, is_alone);
+    let of_lines = lines.iter().filter(|v| !is_unlogged(v));
+    of_lines.for_each(|v| logs.shown.entry(v.input).or_default().add(v));
     tracked.visits.append(&mut lines);
     let sources = &logs.sources;
     logs.ordered = ordered::time(&mut tracked.visits, first_log, &mut logs.events, |e| sources.of_event(e));
@@ -105,8 +111,11 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>)
     logs
 }
 
-fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, logs: &Logs) -> Vec<Visit> {
+fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, logs: &Logs, is_alone: bool) -> Vec<Visit> {
     let mut by_source: FxHashMap<InputId, Vec<AccessRecord>> = FxHashMap::default();
+    if is_alone {
+        by_source.extend(logs.events.iter().map(|e| (logs.sources.of_event(e), vec![])));
+    }
     for r in access {
         if let Some(place) = r.place {
             by_source.entry(logs.sources.source(place.input, vantage_of(&r))).or_default().push(r);
@@ -119,7 +128,12 @@ fn lines(access: Vec<AccessRecord>, paths: &FxHashSet<String>, logs: &Logs) -> V
         let records = by_source.remove(&source).unwrap_or_default();
         let mut visits = sightings::access(&records, paths);
         visits.iter_mut().for_each(|v| v.input = source);
-        name_sessions(&mut visits, logs.events.iter().filter(|e| logs.sources.of_event(e) == source));
+        let events = || logs.events.iter().filter(|e| logs.sources.of_event(e) == source);
+        let logged = name_sessions(&mut visits, events());
+        if is_alone {
+            let mut unlogged = Unlogged::default();
+            visits.extend(events().filter_map(|e| unlogged.visit(e, logged.contains(&e.place))));
+        }
         sightings::handshakes(&mut visits);
         out.extend(visits);
     }
@@ -138,11 +152,13 @@ fn is_right_behind(v: &Visit, e: &LogEvent) -> bool {
         || e.when.is_some_and(|w| w.error_ns <= NEAR_NS && v.at.error_ns <= NEAR_NS && apart(w) <= NEAR_NS)
 }
 
-/// A server says which session it created or refused right before the access line of that request.
-pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item = &'e LogEvent>) {
+/// A server says which session it created or refused right before the access line of that request. Gives the places of
+/// those events for which there is one.
+pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item = &'e LogEvent>) -> FxHashSet<Place> {
+    let mut logged = FxHashSet::default();
     let mut events = events.peekable();
     if events.peek().is_none() {
-        return;
+        return logged;
     }
     let mut order: Vec<usize> = (0..visits.len()).collect();
     order.sort_by_key(|i| visits.get(*i).map(|v| v.place.number));
@@ -160,14 +176,18 @@ pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item
             .iter()
             .copied()
             .find(|i| visits.get(*i).is_some_and(|v| !is_right_behind(v, e) || v.is_post()));
-        let Some(v) = next.and_then(|i| visits.get_mut(i)) else { continue };
-        if is_right_behind(v, e) && wanted(v) && v.session.is_none() && v.given.is_none() {
+        let Some(v) = next.and_then(|i| visits.get_mut(i)).filter(|v| is_right_behind(v, e) && wanted(v)) else {
+            continue;
+        };
+        logged.insert(e.place);
+        if v.session.is_none() && v.given.is_none() {
             match e.kind {
                 LogEventKind::SessionCreated => v.given = Some(session.clone()),
                 _ => v.session = Some(session.clone()),
             }
         }
     }
+    logged
 }
 
 /// Puts every log on the reference clock: that of the captures, else of the first of those logs that can be aligned.

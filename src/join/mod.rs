@@ -32,6 +32,7 @@ pub mod schema;
 pub mod sightings;
 pub mod sources;
 pub mod told;
+pub mod unlogged;
 
 pub use answers::{Answer, HopCall, Oddity, ReplyRef};
 pub use calls::{JointCall, World};

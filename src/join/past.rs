@@ -14,7 +14,7 @@ use crate::mcp::{Rpc, Visit};
 use crate::model::id::RpcId;
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -54,6 +54,8 @@ pub struct Past {
     pub patterns: Option<Vec<super::patterns::Pattern>>,
     /// What the lines of such a log show, those that retired too.
     pub shown: Option<Shown>,
+    /// Events of such a log that retired, by the names of their kinds.
+    pub said: BTreeMap<&'static str, u64>,
     /// Calls that retired: when they were asked, and the exchange, which order them among all.
     order: Vec<(i64, u64)>,
     /// Moments at which a request was refused, in order.

@@ -14,6 +14,7 @@ use super::kept::Kept;
 use super::past::{Numbering, Past, SessionPast, without_bodies, without_replies};
 use super::patterns::Pattern;
 use super::quiet::is_clean_line;
+use super::unlogged::is_unlogged;
 use crate::mcp::{RpcKind, Tracked, Visit};
 use crate::model::exchange::End;
 use crate::model::id::{RpcId, SessionId};
@@ -110,14 +111,20 @@ impl Parts {
     /// Takes the first `done` lines of a log that is read alone, in order of time.
     pub fn take_lines(&mut self, all: &mut Vec<Visit>, done: usize) {
         let lines = all.get(..done).unwrap_or_default();
-        lines.iter().for_each(|line| self.past.shown.get_or_insert_default().add(line));
+        let of_lines = lines.iter().filter(|v| !is_unlogged(v));
+        of_lines.for_each(|line| self.past.shown.get_or_insert_default().add(line));
         for line in lines.iter().filter(|v| may_refuse(v)) {
             self.past.note_refusal(line);
         }
         let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
         for line in all.drain(..done.min(all.len())) {
             let key = GroupKey::of(&line);
-            let mut fate = if is_clean_line(&line) { Fate::Clean } else { Fate::Wanted };
+            let mut fate = match is_unlogged(&line) && line.carries("initialize") {
+                true if self.past.refused_between(line.asked.plus_ns(-REINIT_NS), line.asked) => Fate::Outline,
+                true => Fate::Clean,
+                false if is_clean_line(&line) => Fate::Clean,
+                false => Fate::Wanted,
+            };
             if let GroupKey::Session(session) = &key {
                 let mut story = self.past.sessions.remove(&key).unwrap_or_default();
                 fate = fate.max(self.needs(&mut story, &line));

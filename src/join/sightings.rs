@@ -18,15 +18,18 @@ use std::sync::{Arc, OnceLock};
 /// Numbers visits of logs above every exchange of the wire.
 const LOG_EXCHANGES: u64 = 1 << 48;
 
+/// Without any time the order in the file is all there is: kept, but never compared.
+pub(super) const NO_TIME: When = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
+
 /// A visit about which nothing is known yet.
-fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
+pub(super) fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
     let exchange = exchange_of(place);
     // A log shows no bodies: nothing may be concluded from a reply that it does not show.
     Visit { request_gap: true, response_gap: true, ..Visit::new(exchange, place, vantage, at) }
 }
 
 /// A request of which only HTTP is known.
-fn unknown_request(method: Option<&str>) -> Rpc {
+pub(super) fn unknown_request(method: Option<&str>) -> Rpc {
     Rpc {
         kind: RpcKind::Request,
         id: None,
@@ -82,12 +85,10 @@ pub fn exchange_of(place: Place) -> u64 {
     LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number
 }
 
-/// When the request of a line began, and when it was over. Without any time the order in the file is all there is:
-/// kept, but never compared.
+/// When the request of a line began, and when it was over.
 pub fn times(r: &AccessRecord) -> (When, Option<When>) {
-    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
     let after = |s: When| When { at: s.at.plus_ns(r.duration_ns.unwrap_or(0)), error_ns: s.error_ns };
-    (r.start.or(r.end).unwrap_or(none), r.end.or(r.start.map(after)))
+    (r.start.or(r.end).unwrap_or(NO_TIME), r.end.or(r.start.map(after)))
 }
 
 fn path_of(r: &AccessRecord) -> Option<&str> {
@@ -277,8 +278,7 @@ pub fn clients(calls: &[ClientCall]) -> Vec<Visit> {
 }
 
 fn client(c: &ClientCall) -> Visit {
-    let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
-    let mut v = blank(c.place, Vantage::Client, c.at.unwrap_or(none));
+    let mut v = blank(c.place, Vantage::Client, c.at.unwrap_or(NO_TIME));
     v.method = Some(Arc::from("POST"));
     v.session.clone_from(&c.session);
     v.port = c.local_port;
@@ -345,8 +345,7 @@ pub fn messages_logged(messages: &[LoggedMessage]) -> Vec<Visit> {
     let mut open: FxHashMap<(u32, RpcId), usize> = FxHashMap::default();
     for m in messages {
         let Payload::One(one) = jsonrpc::parse(m.json.as_bytes()) else { continue };
-        let none = When { at: Time::from_ns(0, 0), error_ns: i64::MAX / 4 };
-        let when = m.when.unwrap_or(none);
+        let when = m.when.unwrap_or(NO_TIME);
         match (m.from_client, one.kind, &one.id) {
             (true, Kind::Request, Some(id)) => {
                 let mut v = blank(m.place, Vantage::Client, when);

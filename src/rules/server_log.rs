@@ -135,9 +135,7 @@ fn clock(e: &LogEvent) -> String {
 
 /// `up since 19:38:40 (trailhead.service)`.
 fn up_since(log: &ServerLog<'_>, from: Time) -> String {
-    use LogEventKind::{ServerStarted, UnitStarted};
-    let last = log.before(from.plus_ns(log.error_ns)).find(|(_, e)| matches!(e.kind, ServerStarted | UnitStarted));
-    match last {
+    match log.started(from.plus_ns(log.error_ns)) {
         Some((t, e)) => {
             let unit = e.unit.as_deref().map_or(String::new(), |u| format!(" ({u})"));
             format!("up since {}{unit}", t.clock())

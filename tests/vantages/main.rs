@@ -13,6 +13,7 @@ mod bodies;
 mod clocks;
 mod mixed;
 mod of_logs;
+mod words;
 
 const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];
 

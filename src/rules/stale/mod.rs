@@ -5,6 +5,7 @@ pub mod reinit_storm;
 pub mod sequence;
 pub mod sessions;
 pub mod stranded;
+pub mod told;
 pub mod window_404;
 pub mod windows;
 pub mod wrong_status;

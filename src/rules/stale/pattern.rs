@@ -1,10 +1,11 @@
 //! Windows in logs that name no session, as the report tells them.
 
 use super::sessions::calls_of;
+use super::told::Told;
 use crate::join::World;
 use crate::join::patterns::{Pattern, Patterns, Seen};
 use crate::model::place::{InputId, Vantage};
-use crate::model::record::{LogEvent, LogEventKind};
+use crate::model::record::LogEventKind;
 use crate::model::report::{Cause, SequenceLine, Window};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ pub fn patterns(world: &World) -> Vec<(Pattern, Window)> {
     if found.is_empty() {
         return vec![];
     }
+    let told = Told::of(world);
     let refused = world.visits.iter().enumerate().filter(|(_, v)| v.status == Some(404));
     let by_exchange: FxHashMap<u64, u32> = refused.map(|(n, v)| (v.exchange, n as u32)).collect();
     let tell = |p: Pattern| {
         let refused = by_exchange.get(&p.refused.exchange).copied();
-        let window = window(world, &p, refused);
+        let window = window(world, &p, refused, &told);
         (p, window)
     };
     found.into_iter().map(tell).collect()
@@ -45,7 +47,7 @@ fn of_lines(world: &World) -> Vec<Pattern> {
     found
 }
 
-fn window(world: &World, p: &Pattern, refused: Option<u32>) -> Window {
+fn window(world: &World, p: &Pattern, refused: Option<u32>, told: &Told<'_>) -> Window {
     let opened = p.refused.answered;
     Window {
         stale_session: None,
@@ -55,7 +57,7 @@ fn window(world: &World, p: &Pattern, refused: Option<u32>) -> Window {
         recovered: p.recovered,
         next_call: None,
         silence_s: p.silence_ns.map(|ns| (ns as f64 / 1e6).round() / 1e3),
-        cause: Some(cause(world, p)),
+        cause: Some(cause(p, told)),
         trigger_call: refused.and_then(|v| calls_of(world, v).first().copied()),
         lost: vec![],
         sequence: p.lines.iter().map(|l| line(l, p)).collect(),
@@ -84,16 +86,13 @@ fn line(l: &Seen, p: &Pattern) -> SequenceLine {
 }
 
 /// A restart that the logs tell of between the last answer and the refusal.
-fn cause(world: &World, p: &Pattern) -> Cause {
+fn cause(p: &Pattern, told: &Told<'_>) -> Cause {
     // A server that starts before anything was seen alive is no restart.
     let Some((alive, error_ns)) = p.alive else { return Cause::Unknown };
     let slack = error_ns.min(1_000_000_000) + 100_000_000;
-    let opened = p.refused.answered;
-    let within = |e: &&LogEvent| {
-        e.when.is_some_and(|w| w.at <= opened.plus_ns(slack + w.error_ns) && w.at.plus_ns(slack) >= alive)
-    };
-    let events: Vec<LogEventKind> = world.logs.events.iter().filter(within).map(|e| e.kind).collect();
-    if is_restart(&events, slack) { Cause::Restart } else { Cause::Unknown }
+    let turns = told.between(Some(alive), p.refused.answered, slack).filter(|t| t.at.plus_ns(slack) >= alive);
+    let kinds: Vec<LogEventKind> = turns.map(|t| t.kind).collect();
+    if is_restart(&kinds, slack) { Cause::Restart } else { Cause::Unknown }
 }
 
 /// Do these events, between an answer and a refusal, say that the server restarted? A start alone does

@@ -1,11 +1,12 @@
 //! `stale/reinit-storm`
 
 use crate::join::World;
+use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_request, duration};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Handshakes without a call in them that make a storm.
 const STORM: usize = 6;
@@ -32,13 +33,16 @@ What to do: look at why the client discards its session: a missing header, a ref
 };
 
 /// Anything but the handshake is a use.
-fn is_use(visit: &crate::mcp::Visit) -> bool {
+fn is_use(visit: &Visit) -> bool {
     let handshake = visit.is_get() || visit.carries("initialize") || visit.carries("notifications/initialized");
     !handshake || visit.carries("tools/call")
 }
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let mut by_client: FxHashMap<_, Vec<u32>> = FxHashMap::default();
+    // That of a refused request can be known from what the server says beside its lines.
+    let names = |o: &&Visit| o.session.is_some() && !matches!(o.status, None | Some(400 | 404));
+    let naming: FxHashSet<u32> = world.visits.iter().filter(names).map(|o| o.input).collect();
     for v in world.fronts() {
         let Some(visit) = world.visits.get(v as usize).filter(|x| x.carries("initialize")) else { continue };
         let used = visit
@@ -46,7 +50,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             .and_then(|s| world.of_session.get(s))
             .is_some_and(|l| l.iter().filter_map(|o| world.visits.get(*o as usize)).any(is_use));
         // A log that does not say which session a request is of cannot show that one was not used.
-        let shown = visit.place.is_frame || world.visits.iter().any(|o| o.input == visit.input && o.session.is_some());
+        let shown = visit.place.is_frame || naming.contains(&visit.input);
         if !used && visit.given.is_some() && shown {
             by_client
                 .entry((visit.peer, visit.user_agent.clone(), visit.path().map(str::to_owned)))

@@ -3,6 +3,7 @@
 
 use super::sessions::Refused;
 use crate::join::World;
+use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
 use crate::model::report::SequenceLine;
 
@@ -52,7 +53,7 @@ fn line(visit: &Visit, r: &Refused, refused: bool) -> SequenceLine {
     };
     SequenceLine {
         at: if refused { visit.answered() } else { visit.at.at },
-        what: format!("{method} {path}"),
+        what: if is_unlogged(visit) { "request".into() } else { format!("{method} {path}") },
         status: visit.status,
         note: note.join(", "),
         evidence: place,

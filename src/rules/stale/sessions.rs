@@ -36,7 +36,7 @@ pub struct Refused {
     pub was_known: bool,
     /// Its story may have begun before the input: how it opened was not seen.
     pub begun_before: bool,
-    /// Refused with 404, as the specification wants.
+    /// Refused with 404, as the specification wants, as far as can be told.
     pub right_status: bool,
 }
 
@@ -142,7 +142,7 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         Some(answered) if !is_reinitialised(get(answered)?) => Standing::Alternates { refused: first, answered },
         _ => Standing::Gone,
     };
-    let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status == Some(404));
+    let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status.is_none_or(|s| s == 404));
     Some(Refused {
         begun_before,
         session: session.clone(),
@@ -198,10 +198,21 @@ const WORDS: &[&str] = &[
     "unknown or expired session",
 ];
 
+/// How a request was refused, as evidence.
+pub fn refused_how(visit: &Visit) -> String {
+    match visit.status {
+        Some(status) => format!("refused, status {status}"),
+        None => "refused, as the server's log says; it shows no status".into(),
+    }
+}
+
 /// Is the visit a refusal of its session id?
 pub fn refusal(visit: &Visit) -> Option<Refusal> {
-    let status = visit.status?;
     visit.session.as_ref()?;
+    // A server that writes no access lines says what it refused, and not how.
+    let Some(status) = visit.status else {
+        return (!visit.place.is_frame && says_session(visit)).then_some(Refusal::Unknown);
+    };
     // A DELETE of an unknown session may be answered 404 or 405; a GET 405 means "no such stream".
     if visit.is_delete() || status == 405 || visit.legacy_stream {
         return None;

@@ -1,7 +1,8 @@
 //! `stale/stranded`
 
-use super::sessions::Standing;
+use super::sessions::{Standing, refused_how};
 use crate::join::World;
+use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
@@ -12,6 +13,8 @@ use rustc_hash::FxHashMap;
 
 /// The input must go on for this long after a refusal before "never" can be said, ns.
 const WATCHED_NS: i64 = 10_000_000_000;
+/// Who begins a session later than this after a refusal, and may be anybody, is not taken for the refused client, ns.
+pub(super) const LATE_NS: i64 = 600_000_000_000;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -41,6 +44,25 @@ fn may_begin(x: &Visit) -> bool {
     x.carries("initialize") || !x.place.is_frame && x.is_post() && x.status == Some(200) && nameless
 }
 
+/// When sessions began of which a server's words tell, in order.
+pub(super) struct Begun(Vec<Time>);
+
+impl Begun {
+    /// All of them.
+    pub(super) fn by_unknown(world: &World) -> Begun {
+        let all = world.fronts().filter_map(|v| world.visits.get(v as usize));
+        let mut times: Vec<Time> = all.filter(|x| is_unlogged(x) && x.carries("initialize")).map(|x| x.asked).collect();
+        times.sort_unstable();
+        Begun(times)
+    }
+
+    /// How many began after `from` and up to `to`.
+    pub(super) fn after(&self, from: Time, to: Time) -> usize {
+        let upto = self.0.partition_point(|t| *t <= to);
+        upto.saturating_sub(self.0.partition_point(|t| *t <= from))
+    }
+}
+
 /// When each client last began a session, as far as can be told.
 fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
     let mut out: FxHashMap<Who<'_>, Time> = FxHashMap::default();
@@ -53,6 +75,7 @@ fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let begun = last_begun(world);
+    let unknown = Begun::by_unknown(world);
     for story in claims.stories().iter() {
         let r = &story.refused;
         // Where replicas take turns, a refusal or two more say nothing about the client.
@@ -67,7 +90,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             continue;
         };
         // A log does not tell clients of one address apart: any that began anew may be this one, however late.
-        let anew = begun.get(&(first.peer, first.user_agent.as_deref())).is_some_and(|t| *t > first.asked);
+        let anew = if is_unlogged(first) {
+            unknown.after(first.asked, last.answered().plus_ns(LATE_NS)) > 0
+        } else {
+            begun.get(&(first.peer, first.user_agent.as_deref())).is_some_and(|t| *t > first.asked)
+        };
         if !first.place.is_frame && anew {
             continue;
         }
@@ -88,9 +115,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let mut evidence = vec![];
         for visit in r.refusals.iter().take(4).filter_map(|v| world.visits.get(*v as usize)) {
             evidence.push(at_request(visit, "request with the old session id"));
-            evidence.extend(
-                visit.head.map(|h| at_mark(visit, h, format!("refused, status {}", visit.status.unwrap_or(0)))),
-            );
+            evidence.extend(visit.head.map(|h| at_mark(visit, h, refused_how(visit))));
         }
         claims.claim(Claim {
             severity: Severity::Medium,

@@ -1,9 +1,12 @@
 //! `stale/404-window`
 
 use super::pattern::patterns;
-use super::windows::Story;
+use super::sessions::refused_how;
+use super::stranded::{Begun, LATE_NS};
+use super::windows::{REINIT_UNKNOWN_NS, Story};
 use crate::join::World;
 use crate::join::patterns::Pattern;
+use crate::join::unlogged::is_unlogged;
 use crate::model::place::Hop;
 use crate::model::report::{CallKey, Confidence, Severity, Window};
 use crate::rules::Rule;
@@ -20,7 +23,8 @@ A session ends without the client's knowledge (restart, idle eviction, another r
 the client starts a new session, as it must. Calls that were refused and not sent again, or issued meanwhile and never \
 sent, are lost: that is the client's fault. Where nothing was lost the window is of low severity and nobody's fault.
 
-Evidence: the refusal, the `initialize` after it, and the calls of the new session.
+Evidence: the refusal, the `initialize` after it, and the calls of the new session. Of a server that writes no access \
+lines, its words on the session that it refused; whose the next new session is they say only where no other began.
 
 Looks like it and is legal: 404 before any session (a wrong path), OAuth discovery, DELETE answered 404, GET answered \
 405, 404 with -32601 (unknown method, 2026-07-28), an edge's own 404 while a backend restarts.
@@ -33,6 +37,7 @@ What to do: send refused calls again after re-initialising; keep sessions over r
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     let stories = claims.stories();
+    in_words(world, claims, &stories);
     by_pattern(world, claims, stories.iter().filter(|s| s.window.is_some()).count());
     for story in stories.iter() {
         let (Some(window), Some(init)) =
@@ -48,8 +53,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             continue;
         }
         let mut evidence = vec![at_request(first, "request with the old session id")];
-        evidence
-            .extend(first.head.map(|h| at_mark(first, h, format!("refused, status {}", first.status.unwrap_or(0)))));
+        evidence.extend(first.head.map(|h| at_mark(first, h, refused_how(first))));
         evidence.push(at_request(init, "the client re-initialises"));
         let lost = window.lost.len();
         let took = duration(init.asked.since(first.answered()).max(0));
@@ -79,11 +83,45 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     }
 }
 
+/// Refusals of which a server's words alone tell, where more than one session began about then: who went on is not
+/// told, and that the session was refused is.
+fn in_words(world: &World, claims: &mut Claims<'_>, stories: &[Story]) {
+    let begun = Begun::by_unknown(world);
+    for r in stories.iter().filter(|s| s.initialize.is_none()).map(|s| &s.refused) {
+        let get = |v: Option<&u32>| v.and_then(|v| world.visits.get(*v as usize));
+        let (Some(first), Some(last)) = (get(r.refusals.first()), get(r.refusals.last())) else { continue };
+        // Where nobody began anew, `stale/stranded` speaks of it.
+        if !is_unlogged(first) || begun.after(first.asked, last.answered().plus_ns(LATE_NS)) == 0 {
+            continue;
+        }
+        let began = match begun.after(first.asked, first.asked.plus_ns(REINIT_UNKNOWN_NS)) {
+            1 => "one session began".to_owned(),
+            n => format!("{n} sessions began"),
+        };
+        claims.claim(Claim {
+            severity: Severity::Low,
+            confidence: Confidence::Possible,
+            session: Some(r.session.clone()),
+            at: Some(first.answered()),
+            until: Some(last.answered()),
+            summary: format!(
+                "the server says that it refused an unknown session id; {began} within {} of it, and its log does not \
+                 tell by whom.",
+                duration(REINIT_UNKNOWN_NS)
+            ),
+            evidence: vec![at_line(first.place, refused_how(first))],
+            ..Claim::default()
+        });
+    }
+}
+
 /// That calls were lost is no surer than that the logs would have shown them.
 fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     // A request that is taken for an `initialize`, and of which no log says what session it began.
     let first = story.refused.refusals.first().and_then(|v| world.visits.get(*v as usize));
-    if window.new_session.is_none() && first.is_some_and(|v| !v.place.is_frame) {
+    let unnamed = window.new_session.is_none() && first.is_some_and(|v| !v.place.is_frame);
+    // A server's words tell nothing of who asked.
+    if unnamed || first.is_some_and(is_unlogged) {
         return Confidence::Possible;
     }
     let known = if story.stranger || !story.refused.was_known { Confidence::Probable } else { Confidence::Certain };

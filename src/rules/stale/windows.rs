@@ -3,13 +3,14 @@
 use super::pattern::is_restart;
 use super::sequence::sequence;
 use super::sessions::{Refused, Standing, calls_of, first_refusal};
+use super::told::{Told, UNSURE_NS};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::clients::was_answered;
 use crate::join::sources::Shown;
+use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
-use crate::model::record::LogEventKind;
 use crate::model::report::{CallKey, Cause, Window};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,6 +21,10 @@ use std::sync::Arc;
 const REINIT_NS: i64 = 600_000_000_000;
 /// As above where neither address nor user agent agree.
 const REINIT_STRANGER_NS: i64 = 60_000_000_000;
+/// As above where nothing is known of who asked, ns: clients that begin anew do so at once.
+pub const REINIT_UNKNOWN_NS: i64 = 10_000_000_000;
+/// Nobody else began a session this long before and after, so that it is no chance, ns.
+const ALONE_NS: i64 = 30_000_000_000;
 /// A refused call that is sent again within this time after the re-initialisation was replayed, ns.
 const REPLAY_NS: i64 = 5_000_000_000;
 /// `initialize` requests looked at for one refused session.
@@ -48,6 +53,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
     let pairs = pair(world, &refused);
     let died = deaths(world, &refused);
     let restarts = restarts(world, &died);
+    let told = Told::of(world);
     let alone = Alone::of(world);
     let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
         let alternates = r.standing != Standing::Gone;
@@ -58,7 +64,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
             .filter(|(init, _)| {
                 !alternates || is_told(world, &r, *init, |shown| shown.sessions) && left(world, &r, *init)
             });
-        let window = initialize.and_then(|(v, _)| window(world, &r, v, &restarts, &alone));
+        let window = initialize.and_then(|(v, _)| window(world, &r, v, cause(world, &r, &restarts, &told), &alone));
         let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
         Story {
             stranger: initialize.is_some_and(|(_, s)| s > 2),
@@ -147,6 +153,8 @@ fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
     let mut inits: Vec<u32> =
         world.fronts().filter(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("initialize"))).collect();
     inits.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
+    let begun: Vec<Time> = inits.iter().filter_map(|v| world.visits.get(*v as usize)).map(|x| x.asked).collect();
+    let firsts = deaths_told(world, refused);
     type Who<'a> = (Option<IpAddr>, Option<&'a Arc<str>>);
     let mut by_who: FxHashMap<Who<'_>, Vec<u32>> = FxHashMap::default();
     for &v in &inits {
@@ -174,7 +182,12 @@ fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
             let Some(init) = world.visits.get(v as usize) else { continue };
             let delay = init.asked.since(first.asked);
             let rank = rank(first, init);
-            let limit = if rank > 2 { REINIT_STRANGER_NS } else { REINIT_NS };
+            let limit = match rank {
+                _ if is_unlogged(first) && is_alone(&begun, init.asked, &firsts) => REINIT_UNKNOWN_NS,
+                _ if is_unlogged(first) => continue,
+                3.. => REINIT_STRANGER_NS,
+                _ => REINIT_NS,
+            };
             if delay <= limit && same_endpoint(first, init) && init.given.as_ref() != Some(&r.session) {
                 candidates.push((rank, delay, i, v));
             }
@@ -188,6 +201,23 @@ fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
         }
     }
     out
+}
+
+/// When sessions were first refused of which a server's words alone tell, in order.
+fn deaths_told(world: &World, refused: &[Refused]) -> Vec<Time> {
+    let first = |r: &Refused| r.refusals.first().and_then(|v| world.visits.get(*v as usize));
+    let mut times: Vec<Time> = refused.iter().filter_map(first).filter(|v| is_unlogged(v)).map(|v| v.asked).collect();
+    times.sort_unstable();
+    times
+}
+
+/// Is a session that began at `at` the only one that began about then, and behind a single refusal?
+fn is_alone(begun: &[Time], at: Time, refused: &[Time]) -> bool {
+    let count = |times: &[Time], from: i64, to: i64| {
+        let upto = times.partition_point(|t| *t <= at.plus_ns(to));
+        upto - times.partition_point(|t| *t < at.plus_ns(from))
+    };
+    count(begun, -ALONE_NS, ALONE_NS) == 1 && count(refused, -REINIT_UNKNOWN_NS, 0) == 1
 }
 
 /// Did `b` come before `a`? Within one log the order of lines tells, whose times may be coarse.
@@ -240,13 +270,7 @@ impl<'w> Alone<'w> {
     }
 }
 
-fn window(
-    world: &World,
-    r: &Refused,
-    init: u32,
-    restarts: &FxHashMap<Time, bool>,
-    alone: &Alone<'_>,
-) -> Option<Window> {
+fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>) -> Option<Window> {
     let first = world.visits.get(*r.refusals.first()? as usize)?;
     let initialize = world.visits.get(init as usize)?;
     let new = initialize.given.clone();
@@ -295,7 +319,7 @@ fn window(
         next_call,
         // Two logs' clocks can disagree on what came first; nobody is silent for less than no time.
         silence_s: next.map(|n| (n.since(last_set_up).max(0) as f64 / 1e6).round() / 1e3),
-        cause: Some(cause(world, r, restarts)),
+        cause: Some(cause),
         trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
         lost,
         sequence: sequence(world, r, init, &after),
@@ -378,9 +402,9 @@ fn unsent_in(world: &World, alone: &[(HopCallId, CallKey, &Visit)], opened: Time
     unsent.map(|(_, key, _)| *key).collect()
 }
 
-fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>) -> Cause {
+fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>, told: &Told<'_>) -> Cause {
     let opened = first_refusal(world, r);
-    if let Some(cause) = said(world, r, opened) {
+    if let Some(cause) = said(world, r, opened, told) {
         return cause;
     }
     let deleted = r
@@ -401,33 +425,30 @@ fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>) -> Cause 
 }
 
 /// What the server's or the service manager's own words say of it.
-fn said(world: &World, r: &Refused, opened: Option<Time>) -> Option<Cause> {
+fn said(world: &World, r: &Refused, opened: Option<Time>, told: &Told<'_>) -> Option<Cause> {
     let opened = opened?;
     let alive = r.visits.iter().filter_map(|v| world.visits.get(*v as usize));
     let last_alive =
         alive.filter(|v| v.status.is_some_and(|s| s < 300)).map(Visit::answered).filter(|t| *t <= opened).max();
     let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize));
     let coarse = first.map_or(0, |v| v.at.error_ns.min(1_000_000_000)) + 100_000_000;
-    let (mut between, mut slack) = (vec![], coarse);
-    for e in &world.logs.events {
-        let Some(when) = e.when else { continue };
-        let error = clock_error(world, world.logs.sources.of_event(e)).max(when.error_ns).min(2_000_000_000) + coarse;
-        let before = when.at <= opened.plus_ns(error);
-        let after = last_alive.is_none_or(|t| when.at.plus_ns(error) >= t);
-        if !before || !after {
-            continue;
-        }
-        if e.kind == LogEventKind::SessionExpired && e.session.as_ref() == Some(&r.session) {
-            return Some(Cause::Idle);
-        }
-        between.push(e.kind);
-        slack = slack.max(error);
+    let near = |t: &&Time| {
+        **t <= opened.plus_ns(UNSURE_NS + coarse)
+            && last_alive.is_none_or(|alive| t.plus_ns(UNSURE_NS + coarse) >= alive)
+    };
+    if told.expired(&r.session).iter().any(|t| near(&t)) {
+        return Some(Cause::Idle);
     }
-    is_restart(&between, slack).then_some(Cause::Restart)
+    let (mut kinds, mut slack) = (vec![], coarse);
+    for turn in told.between(last_alive, opened, coarse) {
+        kinds.push(turn.kind);
+        slack = slack.max(turn.error_ns + coarse);
+    }
+    is_restart(&kinds, slack).then_some(Cause::Restart)
 }
 
 /// How far the clock of a log may be off the reference.
-fn clock_error(world: &World, input: u32) -> i64 {
+pub(super) fn clock_error(world: &World, input: u32) -> i64 {
     world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns)
 }
 
