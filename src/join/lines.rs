@@ -12,6 +12,7 @@ use super::retire::Parts;
 use super::sightings::{self, Handshakes};
 use super::unlogged::Unlogged;
 use crate::mcp::Visit;
+use crate::mcp::visit::without_slash;
 use crate::model::place::Place;
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind};
 use rustc_hash::FxHashSet;
@@ -49,7 +50,7 @@ impl Lines {
     pub fn new(endpoint: Option<&str>, waiting: usize) -> Lines {
         Lines {
             waiting: if waiting == 0 { WAITING } else { waiting },
-            paths: endpoint.map(str::to_owned).into_iter().collect(),
+            paths: endpoint.map(|p| without_slash(p).to_owned()).into_iter().collect(),
             records: vec![],
             events: vec![],
             logged: FxHashSet::default(),

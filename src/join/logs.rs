@@ -9,7 +9,7 @@ use super::sources::{Shown, Sources, vantage_of};
 use super::unlogged::{Unlogged, is_unlogged};
 use super::{clients, ordered, sightings};
 use crate::mcp::Tracked;
-use crate::mcp::visit::Visit;
+use crate::mcp::visit::{Visit, without_slash};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record, When};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -84,9 +84,9 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>,
     if none_kept && access.is_empty() && logs.events.is_empty() && calls.is_empty() && messages.is_empty() {
         return logs;
     }
-    let mut paths: FxHashSet<String> = endpoint.map(str::to_owned).into_iter().collect();
+    let mut paths: FxHashSet<String> = endpoint.map(|p| without_slash(p).to_owned()).into_iter().collect();
     let wire_paths =
-        tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(|v| v.path());
+        tracked.visits.iter().filter(|v| !v.rpc.is_empty() || v.session.is_some()).filter_map(Visit::endpoint_path);
     paths.extend(wire_paths.map(str::to_owned));
     // Others show requests better than a server's words do.
     let is_alone = !is_joined && tracked.visits.is_empty() && calls.is_empty() && messages.is_empty();

@@ -163,7 +163,7 @@ impl<'a> Look<'a> {
             answered: v.answered(),
             peer: v.peer,
             agent: v.user_agent.as_ref(),
-            path: v.path().unwrap_or_default(),
+            path: v.endpoint_path().unwrap_or_default(),
             method: v.method.as_ref(),
             target: v.target.as_ref(),
             status: v.status,

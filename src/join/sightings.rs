@@ -5,7 +5,7 @@ use crate::mcp::content::{ArgumentValues, fingerprint};
 use crate::mcp::jsonrpc::{self, Kind, Payload};
 use crate::mcp::scan;
 use crate::mcp::tracker::client_rpc;
-use crate::mcp::visit::{MessageHash, Reply, ReplyParts, Rpc, RpcKind, Tool, Visit};
+use crate::mcp::visit::{MessageHash, Reply, ReplyParts, Rpc, RpcKind, Tool, Visit, without_slash};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::RpcId;
 use crate::model::place::{Place, Vantage};
@@ -92,12 +92,11 @@ pub fn times(r: &AccessRecord) -> (When, Option<When>) {
 }
 
 fn path_of(r: &AccessRecord) -> Option<&str> {
-    r.target.as_deref()?.split(['?', '#']).next()
+    r.target.as_deref()?.split(['?', '#']).next().map(without_slash)
 }
 
 /// Where nothing else tells, the usual names of endpoints.
 fn looks_like_endpoint(path: &str) -> bool {
-    let path = path.trim_end_matches('/');
     ["/mcp", "/sse", "/messages", "/message"].iter().any(|e| path.ends_with(e)) || path.contains("/mcp/")
 }
 

@@ -447,6 +447,18 @@ impl Visit {
     pub fn path(&self) -> Option<&str> {
         self.target.as_deref().and_then(path_of)
     }
+    /// The path, as what it is the endpoint of.
+    pub fn endpoint_path(&self) -> Option<&str> {
+        self.path().map(without_slash)
+    }
+}
+
+/// `/mcp/` and `/mcp` are one endpoint: servers that mount applications answer both, or send from one to the other.
+pub fn without_slash(path: &str) -> &str {
+    match path.trim_end_matches('/') {
+        "" => path,
+        trimmed => trimmed,
+    }
 }
 
 /// The path of a request target, which may be an absolute one (RFC 9112 §3.2), without query.

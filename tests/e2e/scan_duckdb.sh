@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What `crosswire scan --out` writes is what DuckDB reads: types as docs/scan.md says, as many rows as
-# the summary counts, and every query of docs/scan.md runs. Exit status 77: DuckDB cannot be installed.
+# the summary counts, and every query of docs/scan.md runs. Takes a program that has the feature parquet, else builds one.
+# Exit status 77: DuckDB cannot be installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -9,13 +10,14 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv" >/dev/null 2>&1 || { echo "python3 -m venv does not work here"; exit 77; }
 "$work/venv/bin/pip" install --quiet duckdb || { echo "duckdb could not be installed"; exit 77; }
 
-cargo build --locked --features parquet
+[ $# -gt 0 ] || cargo build --locked --features parquet
+program=$(realpath "${1:-target/debug/crosswire}")
 mkdir -p "$work/archive/a" "$work/archive/b" "$work/archive/c"
 cp fixtures/02-crossed-id-collision/* "$work/archive/a"
 cp fixtures/04-stale-404-window/*.log "$work/archive/b"
 tar -C fixtures/06b-orphan-server-killed -czf "$work/archive/c/export.tar.gz" .
 status=0
-target/debug/crosswire scan "$work/archive" --out "$work/out" --format ndjson >"$work/scan.ndjson" || status=$?
+"$program" scan "$work/archive" --out "$work/out" --format ndjson >"$work/scan.ndjson" || status=$?
 [ "$status" = 1 ] || { echo "scan: exit status $status, expected 1 (findings)"; exit 1; }
 
 cd "$work/out"

@@ -137,9 +137,7 @@ fn in_terminal(of: &Command, folder: &Path, line: &str) {
 }
 
 fn capture_helper() -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_crosswire")).with_file_name("crosswire-capture");
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/capture/debug/crosswire-capture");
-    if beside.exists() { beside } else { built }
+    Path::new(env!("CARGO_BIN_EXE_crosswire")).with_file_name("crosswire-capture")
 }
 
 /// Is everything here that the line needs?

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 mod bodies;
 mod clocks;
+mod identities;
 mod mixed;
 mod of_logs;
 mod words;

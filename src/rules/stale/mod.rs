@@ -1,5 +1,6 @@
 //! Session ids that the server no longer knows, and what the client makes of it.
 
+pub mod pairing;
 pub mod pattern;
 pub mod reinit_storm;
 pub mod sequence;

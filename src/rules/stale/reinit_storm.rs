@@ -53,7 +53,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let shown = visit.place.is_frame || naming.contains(&visit.input);
         if !used && visit.given.is_some() && shown {
             by_client
-                .entry((visit.peer, visit.user_agent.clone(), visit.path().map(str::to_owned)))
+                .entry((visit.peer, visit.user_agent.clone(), visit.endpoint_path().map(str::to_owned)))
                 .or_default()
                 .push(v);
         }

@@ -103,11 +103,12 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     let ok = is_answered;
     let first_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).map(Visit::answered).min();
     // A 404 on a path where the session never was is about the path.
-    let paths: Vec<&str> = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).filter_map(Visit::path).collect();
+    let paths: Vec<&str> =
+        visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v)).filter_map(Visit::endpoint_path).collect();
     let mut refusals: Vec<u32> = vec![];
     for &v in &visits {
         let Some(visit) = get(v) else { continue };
-        if !says_session(visit) && !paths.is_empty() && visit.path().is_some_and(|p| !paths.contains(&p)) {
+        if !says_session(visit) && !paths.is_empty() && visit.endpoint_path().is_some_and(|p| !paths.contains(&p)) {
             continue;
         }
         let known = first_ok.is_some_and(|t| t <= visit.asked);
@@ -118,7 +119,10 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         }
     }
     // A 400 in no words on a session that goes on was about that one request.
-    let last_ok = visits.iter().filter_map(|v| get(*v)).filter(|v| ok(v) && !v.is_get()).map(|v| v.asked).max();
+    // One that is ended by its client afterwards was there until then.
+    let goes_on = |v: &&Visit| ok(v) && !v.is_get();
+    let last = |v: &Visit| if v.is_delete() { v.answered() } else { v.asked };
+    let last_ok = visits.iter().filter_map(|v| get(*v)).filter(goes_on).map(last).max();
     refusals.retain(|v| {
         get(*v).is_some_and(|x| refusal(x) != Some(Refusal::Odd) || last_ok.is_none_or(|t| t <= x.answered()))
     });

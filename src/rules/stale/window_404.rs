@@ -1,9 +1,10 @@
 //! `stale/404-window`
 
+use super::pairing::{Identity, REINIT_UNKNOWN_NS};
 use super::pattern::patterns;
 use super::sessions::refused_how;
 use super::stranded::{Begun, LATE_NS};
-use super::windows::{REINIT_UNKNOWN_NS, Story};
+use super::windows::Story;
 use crate::join::World;
 use crate::join::patterns::Pattern;
 use crate::join::unlogged::is_unlogged;
@@ -124,7 +125,11 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     if unnamed || first.is_some_and(is_unlogged) {
         return Confidence::Possible;
     }
-    let known = if story.stranger || !story.refused.was_known { Confidence::Probable } else { Confidence::Certain };
+    let known = match story.identity {
+        Identity::Unsure => return Confidence::Possible,
+        Identity::Same if story.refused.was_known => Confidence::Certain,
+        _ => Confidence::Probable,
+    };
     let sure = |key: &CallKey| {
         // Calls are in the order of their keys.
         let joint = world.calls.get(world.calls.binary_search_by_key(key, |j| j.key).ok()?)?;

@@ -1,5 +1,6 @@
 //! From the refusal of an old session id to the client's recovery.
 
+use super::pairing::{Identity, Paired, comes_after, pair};
 use super::pattern::is_restart;
 use super::sequence::sequence;
 use super::sessions::{Refused, Standing, calls_of, first_refusal};
@@ -8,28 +9,15 @@ use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::clients::was_answered;
 use crate::join::sources::Shown;
-use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::report::{CallKey, Cause, Window};
 use crate::model::time::Time;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::net::IpAddr;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A client re-initialises within this time of a refusal, ns; later it is another start.
-const REINIT_NS: i64 = 600_000_000_000;
-/// As above where neither address nor user agent agree.
-const REINIT_STRANGER_NS: i64 = 60_000_000_000;
-/// As above where nothing is known of who asked, ns: clients that begin anew do so at once.
-pub const REINIT_UNKNOWN_NS: i64 = 10_000_000_000;
-/// Nobody else began a session this long before and after, so that it is no chance, ns.
-const ALONE_NS: i64 = 30_000_000_000;
 /// A refused call that is sent again within this time after the re-initialisation was replayed, ns.
 const REPLAY_NS: i64 = 5_000_000_000;
-/// `initialize` requests looked at for one refused session.
-const CANDIDATES: usize = 32;
-
 /// A refused session and what came of it.
 pub struct Story {
     /// The refused session.
@@ -38,8 +26,8 @@ pub struct Story {
     pub initialize: Option<u32>,
     /// The window, where there is one.
     pub window: Option<Window>,
-    /// Address or user agent of the new handshake differ from the old one's.
-    pub stranger: bool,
+    /// How sure it is that the new handshake is the refused client's.
+    pub identity: Identity,
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
     /// Somebody of the same address started anew right after the last refusal.
@@ -60,15 +48,17 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
         let initialize = pairs
             .get(&i)
             .copied()
-            .filter(|(_, rank)| *rank == 0 || !alternates && !r.begun_before || alternates && last && *rank == 1)
-            .filter(|(init, _)| {
-                !alternates || is_told(world, &r, *init, |shown| shown.sessions) && left(world, &r, *init)
+            .filter(|p| p.rank == 0 || !alternates && !r.begun_before || alternates && last && p.rank == 1)
+            .filter(|p| {
+                let init = p.initialize;
+                !alternates || is_told(world, &r, init, |shown| shown.sessions) && left(world, &r, init)
             });
-        let window = initialize.and_then(|(v, _)| window(world, &r, v, cause(world, &r, &restarts, &told), &alone));
-        let followed = pairs.get(&i).is_some_and(|(v, rank)| *rank <= 1 && at_once(world, &r, *v));
+        let window = initialize
+            .and_then(|Paired { initialize: v, .. }| window(world, &r, v, cause(world, &r, &restarts, &told), &alone));
+        let followed = pairs.get(&i).is_some_and(|p| p.rank <= 1 && at_once(world, &r, p.initialize));
         Story {
-            stranger: initialize.is_some_and(|(_, s)| s > 2),
-            initialize: initialize.map(|(v, _)| v),
+            identity: initialize.map_or(Identity::Same, |p| p.identity),
+            initialize: initialize.map(|p| p.initialize),
             window,
             refused: r,
             last,
@@ -146,107 +136,6 @@ fn at_once(world: &World, r: &Refused, init: u32) -> bool {
     let last = r.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
     let asked = world.visits.get(init as usize).map(|x| x.asked);
     last.zip(asked).is_some_and(|(l, a)| a.since(l).abs() < 1_000_000_000)
-}
-
-/// Gives each refused session the `initialize` that fits best: one each, nearest identity first.
-fn pair(world: &World, refused: &[Refused]) -> FxHashMap<usize, (u32, u8)> {
-    let mut inits: Vec<u32> =
-        world.fronts().filter(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("initialize"))).collect();
-    inits.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
-    let begun: Vec<Time> = inits.iter().filter_map(|v| world.visits.get(*v as usize)).map(|x| x.asked).collect();
-    let firsts = deaths_told(world, refused);
-    type Who<'a> = (Option<IpAddr>, Option<&'a Arc<str>>);
-    let mut by_who: FxHashMap<Who<'_>, Vec<u32>> = FxHashMap::default();
-    for &v in &inits {
-        if let Some(x) = world.visits.get(v as usize) {
-            by_who.entry((x.peer, x.user_agent.as_ref())).or_default().push(v);
-        }
-    }
-    let mut candidates: Vec<(u8, i64, usize, u32)> = vec![];
-    for (i, r) in refused.iter().enumerate() {
-        let Some(first) = r.refusals.first().and_then(|v| world.visits.get(*v as usize)) else { continue };
-        let after = |list: &[u32]| -> Vec<u32> {
-            let from = first.asked.plus_ns(-first.at.error_ns.min(REINIT_NS));
-            let at = list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|x| x.asked < from));
-            let later = list.get(at..).unwrap_or_default().iter().copied();
-            later
-                .filter(|v| world.visits.get(*v as usize).is_some_and(|x| comes_after(x, first)))
-                .take(CANDIDATES)
-                .collect()
-        };
-        let mut near = by_who.get(&(first.peer, first.user_agent.as_ref())).map(|l| after(l)).unwrap_or_default();
-        near.extend(after(&inits));
-        near.sort_unstable();
-        near.dedup();
-        for v in near {
-            let Some(init) = world.visits.get(v as usize) else { continue };
-            let delay = init.asked.since(first.asked);
-            let rank = rank(first, init);
-            let limit = match rank {
-                _ if is_unlogged(first) && is_alone(&begun, init.asked, &firsts) => REINIT_UNKNOWN_NS,
-                _ if is_unlogged(first) => continue,
-                3.. => REINIT_STRANGER_NS,
-                _ => REINIT_NS,
-            };
-            if delay <= limit && same_endpoint(first, init) && init.given.as_ref() != Some(&r.session) {
-                candidates.push((rank, delay, i, v));
-            }
-        }
-    }
-    candidates.sort_unstable();
-    let (mut out, mut used) = (FxHashMap::default(), FxHashSet::default());
-    for (rank, _, i, v) in candidates {
-        if !out.contains_key(&i) && used.insert(v) {
-            out.insert(i, (v, rank));
-        }
-    }
-    out
-}
-
-/// When sessions were first refused of which a server's words alone tell, in order.
-fn deaths_told(world: &World, refused: &[Refused]) -> Vec<Time> {
-    let first = |r: &Refused| r.refusals.first().and_then(|v| world.visits.get(*v as usize));
-    let mut times: Vec<Time> = refused.iter().filter_map(first).filter(|v| is_unlogged(v)).map(|v| v.asked).collect();
-    times.sort_unstable();
-    times
-}
-
-/// Is a session that began at `at` the only one that began about then, and behind a single refusal?
-fn is_alone(begun: &[Time], at: Time, refused: &[Time]) -> bool {
-    let count = |times: &[Time], from: i64, to: i64| {
-        let upto = times.partition_point(|t| *t <= at.plus_ns(to));
-        upto - times.partition_point(|t| *t < at.plus_ns(from))
-    };
-    count(begun, -ALONE_NS, ALONE_NS) == 1 && count(refused, -REINIT_UNKNOWN_NS, 0) == 1
-}
-
-/// Did `b` come before `a`? Within one log the order of lines tells, whose times may be coarse.
-fn comes_after(a: &Visit, b: &Visit) -> bool {
-    if a.input == b.input && !a.place.is_frame {
-        return a.place.number > b.place.number;
-    }
-    a.asked >= b.asked.plus_ns(-a.at.error_ns.max(b.at.error_ns).min(REINIT_NS))
-}
-
-/// How far the new handshake's maker is from the refused one's: same connection, same address and
-/// agent, same agent, same address, neither. One handshake can come from ten addresses, so no rank forbids.
-fn rank(a: &Visit, b: &Visit) -> u8 {
-    let connection = a.stream.is_some() && a.stream == b.stream && a.input == b.input;
-    let address = a.peer.is_some() && a.peer == b.peer;
-    let agent = a.user_agent.is_some() && a.user_agent == b.user_agent;
-    match (connection, address, agent) {
-        (true, _, _) => 0,
-        (_, true, true) => 1,
-        (_, true, false) if a.user_agent.is_none() || b.user_agent.is_none() => 1,
-        (_, false, true) => 2,
-        (_, true, false) => 3,
-        _ => 4,
-    }
-}
-
-fn same_endpoint(a: &Visit, b: &Visit) -> bool {
-    a.path() == b.path()
-        && (a.server.map(|s| s.port()) == b.server.map(|s| s.port()) || a.server.is_none() || b.server.is_none())
 }
 
 /// Calls that only a client's record shows, by the session that it names.

@@ -1,6 +1,8 @@
 //! `stale/wrong-status`
 
+use super::pairing::Identity;
 use super::sessions::Refused;
+use super::windows::Story;
 use crate::join::World;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
@@ -9,6 +11,9 @@ use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request};
 use rustc_hash::FxHashSet;
+
+/// Who starts anew within this time of a refusal does so for it, ns.
+const ANEW_NS: i64 = 60_000_000_000;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -34,7 +39,7 @@ What to do: answer 404; the TypeScript SDK's older example answers 400.",
 fn check(world: &World, claims: &mut Claims<'_>) {
     let stories = claims.stories();
     let begun_anew: FxHashSet<&SessionId> =
-        stories.iter().filter(|s| s.followed || s.initialize.is_some()).map(|s| &s.refused.session).collect();
+        stories.iter().filter(|s| begins_anew(world, s)).map(|s| &s.refused.session).collect();
     for r in claims.refused().iter() {
         // Refused with 404 while replicas took turns, and with another status at another time: that one counts.
         let Some(r) = r.runs(world).into_iter().map(|(run, _)| run).find(|run| !is_right(world, run)) else { continue };
@@ -61,6 +66,15 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             ..Claim::default()
         });
     }
+}
+
+/// Did the client start anew as one does that was told that its session is gone?
+fn begins_anew(world: &World, story: &Story) -> bool {
+    let get = |v: Option<&u32>| v.and_then(|v| world.visits.get(*v as usize));
+    let last = get(story.refused.refusals.last()).map(Visit::answered);
+    let begun = get(story.initialize.as_ref()).map(|v| v.asked);
+    let soon = last.zip(begun).is_some_and(|(last, begun)| begun.since(last) <= ANEW_NS);
+    story.followed || soon && story.identity != Identity::Unsure
 }
 
 /// Was it refused with 404, as the specification wants, or with what the log does not say?
