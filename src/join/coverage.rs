@@ -7,6 +7,7 @@ use super::sources::file_of;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
 use crate::model::place::Vantage;
+use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,6 +36,10 @@ struct Records {
     late: FxHashSet<u32>,
     /// Captures that hold other calls of a client's record, so that they are on its path.
     captures: FxHashMap<u32, Vec<u32>>,
+    /// Of these, by the client's record, those taken behind a proxy, whose connections are not the client's.
+    behind: FxHashSet<(u32, u32)>,
+    /// Logs that servers write.
+    servers: FxHashSet<u32>,
 }
 
 /// When a client's record says that it called, in order, and its visit of each call.
@@ -77,9 +82,16 @@ impl Records {
             |v: &&Visit| v.vantage == Vantage::Proxy || v.vantage == Vantage::Server && v.duration_ns.is_some();
         let late = world.visits.iter().filter(writes_late).map(|v| v.input).collect();
         let mut captures: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let (mut behind, mut beside) = (FxHashSet::default(), FxHashSet::default());
         for joint in &world.calls {
             let Some(client) = joint.client.and_then(|c| world.visit_of(c)) else { continue };
             for v in joint.hops.iter().filter_map(|h| world.visit_of(*h)).filter(|v| v.place.is_frame) {
+                let ports = client.port.zip(v.port);
+                if v.forwarded || ports.is_some_and(|(a, b)| a != b) {
+                    behind.insert((client.input, v.input));
+                } else if ports.is_some() {
+                    beside.insert((client.input, v.input));
+                }
                 let list = captures.entry(client.input).or_default();
                 if !list.contains(&v.input) {
                     list.push(v.input);
@@ -94,7 +106,9 @@ impl Records {
             }
         }
         up.values_mut().for_each(|l| l.sort_unstable());
-        Records { clients, lines, up, late, captures }
+        behind.retain(|b| !beside.contains(b));
+        let servers = world.visits.iter().filter(|v| v.vantage == Vantage::Server).map(|v| v.input).collect();
+        Records { clients, lines, up, late, captures, behind, servers }
     }
 }
 
@@ -120,6 +134,8 @@ pub struct Coverage {
     /// Absence from one log is possible only; from two independent inputs probable; from a capture
     /// without loss that covers the path, certain.
     pub confidence: Confidence,
+    /// All of them are behind a proxy, or may be: what they lack may have been lost there.
+    pub is_behind: bool,
 }
 
 impl World {
@@ -181,9 +197,15 @@ impl World {
         if was_answered(visit) && confidence < Confidence::Certain {
             return None;
         }
+        let is_behind = captures.iter().all(|i| records.behind.contains(&(visit.input, *i)))
+            && logs.iter().all(|i| records.servers.contains(i));
+        // An error may be the answer of the proxy in front of all of them.
+        if is_behind && !captures.is_empty() && visit.client_outcome == Some(ClientOutcome::Error) {
+            return None;
+        }
         let mut inputs = captures;
         inputs.append(&mut logs);
-        Some(Coverage { inputs, confidence })
+        Some(Coverage { inputs, confidence, is_behind })
     }
 
     /// How far the clock of a log may be off.

@@ -3,6 +3,7 @@
 
 use crate::join::World;
 use crate::join::answers::HopCallId;
+use crate::mcp::Visit;
 use crate::model::place::Hop;
 
 /// Who can have put a wrong reply on the way to the caller.
@@ -75,6 +76,12 @@ pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
         return true;
     }
     world.visits.get(call.visit as usize).is_some_and(|v| v.forwarded)
+}
+
+/// Is what was `seen` of a call behind a proxy, as its client's `record` tells: on a connection that is not the
+/// client's own?
+pub fn beyond_proxy(record: &Visit, seen: &Visit) -> bool {
+    seen.forwarded || record.port.zip(seen.port).is_some_and(|(own, other)| own != other)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod clocks;
 mod identities;
 mod mixed;
 mod of_logs;
+mod shapes;
 mod words;
 
 const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];

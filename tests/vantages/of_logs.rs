@@ -2,6 +2,8 @@
 //! and must not.
 
 use super::{Path, PathBuf, analyze, rules};
+use crosswire::model::place::Hop;
+use crosswire::model::report::Report;
 use serde_json::{Value, json};
 
 /// Rule, what makes it fire, what comes near.
@@ -32,6 +34,10 @@ fn fixture(file: &str) -> PathBuf {
 
 /// What is found in the client's record, changed, beside another input.
 fn with(other: &str, change: impl Fn(&mut Vec<Value>)) -> Vec<&'static str> {
+    rules(&report_with(other, change))
+}
+
+fn report_with(other: &str, change: impl Fn(&mut Vec<Value>)) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(fixture("client.jsonl")).unwrap();
     let mut records: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -39,7 +45,7 @@ fn with(other: &str, change: impl Fn(&mut Vec<Value>)) -> Vec<&'static str> {
     records.sort_by_key(|r| r["at"].as_str().unwrap().to_owned());
     let path = folder.path().join("client.jsonl");
     std::fs::write(&path, records.iter().map(|r| format!("{r}\n")).collect::<String>()).unwrap();
-    rules(&analyze(&[path, fixture(other)]))
+    analyze(&[path, fixture(other)])
 }
 
 /// The record of a call by a tag in its arguments.
@@ -60,6 +66,36 @@ fn another_s_result_recorded() -> Vec<&'static str> {
         mine["result"] = theirs["result"].clone();
         mine["result_sha256"] = theirs["result_sha256"].clone();
     })
+}
+
+/// By a client that keeps of a result its hash alone.
+#[test]
+fn a_hash_alone_says_whose_result_was_recorded() {
+    let hashes = |swapped: bool| {
+        with("front.pcap", |records| {
+            records.iter_mut().for_each(|r| drop(r.as_object_mut().unwrap().remove("result")));
+            let (mine, theirs) = ("\"B-5\"", "\"A-5\"");
+            let hash = of(records, theirs)["result_sha256"].clone();
+            assert!(hash.is_string());
+            if swapped {
+                of(records, mine)["result_sha256"] = hash;
+            }
+        })
+    };
+    assert!(hashes(true).contains(&"crossed/at-client"), "{:?}", hashes(true));
+    assert!(!hashes(false).contains(&"crossed/at-client"), "{:?}", hashes(false));
+}
+
+/// Behind a proxy a call can be missing because the proxy lost it.
+#[test]
+fn what_a_capture_behind_a_proxy_lacks_may_be_the_proxy_s() {
+    let faults = |other: &str| {
+        let report = report_with(other, |records| records.push(unseen("19:38:47", "timeout")));
+        let finding = report.findings.iter().find(|f| f.rule == "orphaned/never-sent").unwrap();
+        (finding.fault.clone(), finding.cleared.clone())
+    };
+    assert_eq!(faults("front.pcap"), (vec![Hop::Client], vec![Hop::Proxy, Hop::Server]));
+    assert_eq!(faults("backend.pcap"), (vec![Hop::Client, Hop::Proxy], vec![Hop::Server]));
 }
 
 /// By a client that parses results and keeps no hash of what it received.

@@ -7,12 +7,13 @@ use crate::model::report::Confidence;
 use crate::rules::Rule;
 use crate::rules::batch::batch;
 use crate::rules::claim::{Claim, Claims, at_mark, at_reply, at_request, call_name};
+use crate::rules::fault::beyond_proxy;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
     name: "crossed/at-client",
     says: "every vantage point that carries content had the right reply, the client's record shows another call's",
-    faults: &[Hop::Client],
+    faults: &[Hop::Client, Hop::Proxy],
     doc: "\
 The call's own reply came to the client on its own stream, and the client recorded another call's content for it: the \
 client attached a late or concurrent reply to a sibling.
@@ -23,7 +24,8 @@ reply.
 Looks like it and is legal: two calls whose replies are equal; a client that trims or re-serialises results (values \
 are compared, not bytes, where no hash is recorded).
 
-Cannot tell: what the client did with the reply it got, beyond its record.
+Cannot tell: what the client did with the reply it got, beyond its record; where the capture was taken behind a proxy, \
+which of the two mixed them up: both are named then.
 
 What to do: report it to the client's maintainers with the call's ids and both hashes.",
     check,
@@ -45,6 +47,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         else {
             continue;
         };
+        let behind = beyond_proxy(record, visit);
         let (own, whose) = (call_name(world, call), call_name(world, owning));
         let how = if exact { "the hash" } else { "the value" };
         let mut evidence = vec![at_request(visit, format!("request of {own}"))];
@@ -54,7 +57,8 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         evidence.push(at_mark(record, end, format!("the client's record of {own} has {how} of {whose}'s reply")));
         claims.claim(Claim {
             confidence: if exact { Confidence::Certain } else { Confidence::Probable },
-            fault: vec![Hop::Client],
+            // Right behind a proxy, it may have been mixed up there as well.
+            fault: if behind { vec![Hop::Client, Hop::Proxy] } else { vec![Hop::Client] },
             cleared: vec![Hop::Server, Hop::Proxy],
             session: world.session_of(c),
             at: Some(call.asked),

@@ -57,7 +57,7 @@ fn at_deadline(took: i64) -> bool {
 }
 
 /// Was a notification taken about when the call ended, which may have cancelled it?
-fn may_be_cancelled(world: &World, visit: &Visit, took: i64) -> bool {
+pub(super) fn may_be_cancelled(world: &World, visit: &Visit, took: i64) -> bool {
     let Some(list) = visit.session.as_ref().and_then(|s| world.of_session.get(s)) else { return false };
     let end = visit.asked.plus_ns(took);
     let from =

@@ -1,5 +1,6 @@
 //! `orphaned/cut-off`
 
+use super::record_shape::{Shape, shaped};
 use super::unanswered::{Orphan, claim, orphans};
 use crate::join::World;
 use crate::join::fate::Fate;
@@ -9,6 +10,7 @@ use crate::model::report::Severity;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims};
 use crate::rules::fault::behind_proxy;
+use crate::rules::stale::told::Told;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -30,6 +32,12 @@ What to do: compare the time waited with the timeouts of the client and the prox
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
+    let told = Told::of(world);
+    for s in shaped(world, claims, Shape::CutShort) {
+        let stopped = s.server_stopped(&told);
+        let fault = if stopped { vec![Hop::Server] } else { vec![Hop::Server, Hop::Proxy] };
+        s.claim(world, fault).into_iter().for_each(|c| claims.claim(Claim { severity: Severity::Medium, ..c }));
+    }
     // In an id collision the lost reply is the server's doing, whoever closed in the end.
     for orphan in
         orphans(world, claims).into_iter().filter(|o| o.partner.is_none() || matches!(o.fate, Fate::Gateway(_)))

@@ -9,6 +9,7 @@ pub mod late_reply;
 pub mod lost_at_proxy;
 pub mod never_sent;
 pub mod no_reply;
+mod record_shape;
 pub mod stray_reply;
 mod unanswered;
 mod unsent;

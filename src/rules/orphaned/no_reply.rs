@@ -1,5 +1,6 @@
 //! `orphaned/no-reply`
 
+use super::record_shape::{Shape, shaped};
 use super::unanswered::{Orphan, claim, orphans};
 use crate::join::World;
 use crate::join::fate::Fate;
@@ -20,7 +21,7 @@ the call whose reply went to another caller, or was dropped.
 
 Evidence: the request, and the end of its stream: a clean end without a message, an empty body, keep-alives until the \
 caller gave up. An access log alone makes it possible: status 200, no body, and an end at a usual deadline (60, 120, \
-240 or 300 s).
+240 or 300 s); so do an access log and the client's record of a timeout that end together.
 
 Looks like it and is legal: cancelled calls, which may stay unanswered; a stream that breaks and is resumed; \
 subscriptions/listen, which may never be answered; calls still open when the input ends; in an access log also a 202, \
@@ -49,6 +50,9 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             );
         }
         claims.claim(c);
+    }
+    for s in shaped(world, claims, Shape::Hung) {
+        s.claim(world, vec![Hop::Server, Hop::Proxy]).into_iter().for_each(|c| claims.claim(c));
     }
     for c in world.calls.iter().filter_map(|j| super::access_shape::claim(world, j)) {
         claims.claim(c);

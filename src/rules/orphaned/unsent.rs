@@ -97,9 +97,14 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     }
     Some(Claim {
         confidence: u.coverage.confidence,
-        fault: vec![Hop::Client],
-        // What never reached the proxy can have failed neither there nor behind it.
-        cleared: if u.coverage.confidence > Confidence::Possible { vec![Hop::Proxy, Hop::Server] } else { vec![] },
+        // What never reached the proxy can have failed neither there nor behind it; seen from behind it alone, it
+        // may have been lost there.
+        fault: if u.coverage.is_behind { vec![Hop::Client, Hop::Proxy] } else { vec![Hop::Client] },
+        cleared: match (u.coverage.confidence > Confidence::Possible, u.coverage.is_behind) {
+            (false, _) => vec![],
+            (true, true) => vec![Hop::Server],
+            (true, false) => vec![Hop::Proxy, Hop::Server],
+        },
         session: visit.session.clone(),
         at: Some(call.asked),
         until: visit.ended.map(|e| e.at),

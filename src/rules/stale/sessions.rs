@@ -141,7 +141,13 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
     };
     let begun = first_ok.is_some_and(|t| t < opened);
     let sent_after = |x: &Visit| ok(x) && !x.is_get() && x.asked > opened && (begun || !begins(x));
-    let back = visits.iter().copied().find(|v| get(*v).is_some_and(sent_after));
+    // On another clock "after" says nothing, and a line that may be another session's says nothing of this one.
+    let own = get(first)?.input;
+    let is_told = |v: u32, x: &Visit| {
+        let comparable = x.input == own || world.logs.is_aligned(x.input) && world.logs.is_aligned(own);
+        comparable && !world.logs.ambiguous.contains(&v)
+    };
+    let back = visits.iter().copied().find(|v| get(*v).is_some_and(|x| sent_after(x) && is_told(*v, x)));
     let standing = match back {
         Some(answered) if !is_reinitialised(get(answered)?) => Standing::Alternates { refused: first, answered },
         _ => Standing::Gone,

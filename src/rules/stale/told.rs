@@ -18,6 +18,8 @@ pub struct Turn {
     pub error_ns: i64,
     /// What.
     pub kind: LogEventKind,
+    /// Is its clock known?
+    pub is_aligned: bool,
 }
 
 /// The events of all logs that say why sessions end.
@@ -33,8 +35,9 @@ impl<'w> Told<'w> {
         for e in &world.logs.events {
             let Some(when) = e.when else { continue };
             if e.kind.is_up().is_some() || matches!(e.kind, LogEventKind::UnitStarted | LogEventKind::UnitRestart) {
-                let error_ns = clock_error(world, world.logs.sources.of_event(e)).max(when.error_ns).min(UNSURE_NS);
-                turns.push(Turn { at: when.at, error_ns, kind: e.kind });
+                let source = world.logs.sources.of_event(e);
+                let error_ns = clock_error(world, source).max(when.error_ns).min(UNSURE_NS);
+                turns.push(Turn { at: when.at, error_ns, kind: e.kind, is_aligned: world.logs.is_aligned(source) });
             }
             if let (LogEventKind::SessionExpired, Some(session)) = (e.kind, &e.session) {
                 expired.entry(session).or_default().push(when.at);
