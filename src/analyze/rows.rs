@@ -5,6 +5,7 @@ use super::sessions;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::two_logs::both;
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
 use crate::model::options::AnalyzeOptions;
@@ -166,6 +167,7 @@ fn outcome(world: &World, joint: &JointCall) -> (Outcome, Delivered) {
     match visit.client_outcome {
         Some(ClientOutcome::Ok) => (Outcome::Result, whose),
         Some(ClientOutcome::Error) => (Outcome::RpcError, whose),
+        _ if both(world, joint).is_some_and(|b| b.is_unanswered()) => (Outcome::NoReply, Delivered::None),
         _ => (outcome, delivered),
     }
 }

@@ -14,7 +14,7 @@ use crate::model::exchange::{End, Mark};
 use crate::model::id::SessionId;
 use crate::model::options::ReadOptions;
 use crate::model::place::Vantage;
-use crate::model::record::Record;
+use crate::model::record::{ClientOutcome, Record};
 use crate::model::report::CallKey;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -251,8 +251,8 @@ impl World {
                 let Some(call) = self.hop_call(c) else { continue };
                 let Some(id) = self.rpc_of(c).and_then(|r| r.id.as_ref()).filter(|i| i.is_legal()) else { continue };
                 let Some(earlier) = last.insert(id.loose(), c) else { continue };
-                let same_message = self.rpc_of(earlier).map(Rpc::sha256) == self.rpc_of(c).map(Rpc::sha256);
-                if !same_message && self.is_open_at(earlier, call.asked) {
+                let again = self.rpc_of(earlier).zip(self.rpc_of(c)).is_some_and(|(a, b)| a.is_again(b));
+                if !again && self.is_open_at(earlier, call.asked) {
                     self.reused.insert(earlier, c);
                     self.reuses.insert(c, earlier);
                 }
@@ -268,7 +268,8 @@ impl World {
         }
         // A record or a line that does not say when the call ended says nothing of its being open.
         let logged = visit.duration_ns.map(|d| visit.asked.plus_ns(d - visit.at.error_ns));
-        let told = (visit.vantage == Vantage::Client).then(|| self.replied(c)).flatten().map(|m| m.at);
+        let waited = visit.ended.filter(|_| visit.client_outcome.is_some_and(ClientOutcome::is_without_answer));
+        let told = (visit.vantage == Vantage::Client).then(|| self.replied(c).or(waited)).flatten().map(|m| m.at);
         logged.or(told).is_some_and(|t| t > at)
     }
 
@@ -412,6 +413,14 @@ impl World {
     /// The request of a call at a hop.
     pub fn rpc_of(&self, c: HopCallId) -> Option<&Rpc> {
         rpc(&self.visits, self.answers.calls.get(c as usize)?)
+    }
+
+    /// Is a call's hop known to lie behind every proxy: it was joined to one in front of it, or the requests there
+    /// carry a proxy's marks?
+    pub fn is_behind_proxy(&self, c: HopCallId) -> bool {
+        let Some(call) = self.hop_call(c) else { return false };
+        let is_deep = self.chains.depth.get(call.hop as usize).is_some_and(|d| *d > 0);
+        is_deep || self.visits.get(call.visit as usize).is_some_and(|v| v.forwarded)
     }
 
     /// A call at a hop.

@@ -15,6 +15,10 @@ const SLACK_NS: i64 = 300_000_000;
 const EXACT_SLACK_NS: i64 = 5_000_000_000;
 /// Two writers stamp the same moment this differently though their clocks agree, ns.
 const JITTER_NS: i64 = 2_000_000;
+/// A client and a log that say that a call took so nearly as long can be of one call, ns.
+const SAME_SPAN_NS: i64 = 100_000_000;
+/// If so far from it, one that fits is not in doubt for another that does not, ns.
+const OTHER_SPAN_NS: i64 = 300_000_000;
 /// Candidates of one record.
 const NEAREST: usize = 64;
 
@@ -124,7 +128,9 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> Pairing {
         };
         // What another record has by a better key is not this one's.
         let free = used.get(&i).is_none_or(|(held, _, _)| *held >= rank);
-        if i != *mine && rank > EXACT && rank <= *best && free && distance - least <= resolution(record, i) {
+        let is_told_apart = agrees(record, seen.get(*mine)) == Some(true) && agrees(record, seen.get(i)) == Some(false);
+        let as_near = rank > EXACT && rank <= *best && free && distance - least <= resolution(record, i);
+        if i != *mine && as_near && !is_told_apart {
             unsure.insert(r);
         }
     }
@@ -132,6 +138,15 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> Pairing {
         Some((*r, Paired { name: seen.get(*i)?.name, ambiguous: unsure.contains(r) }))
     };
     Pairing { found: found.iter().filter_map(paired).collect(), contested: contested.into_iter().collect() }
+}
+
+/// Do both say that the call took as long? None where one does not, or where they nearly do.
+fn agrees(record: &Visit, seen: Option<&Seen<'_>>) -> Option<bool> {
+    let (mine, theirs) = (record.ended?.at.since(record.asked), seen?.visit.duration_ns?);
+    match (mine - theirs).abs() {
+        ..=SAME_SPAN_NS => Some(true),
+        off => (off > OTHER_SPAN_NS).then_some(false),
+    }
 }
 
 /// Clients' records that none of `lines` is about, which are of one log, though one that another record has

@@ -3,6 +3,8 @@
 use super::answers::HopCallId;
 use super::calls::World;
 use super::clients::was_answered;
+use super::content::Verdict;
+use super::handlers::ServerLog;
 use super::sources::file_of;
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
@@ -40,14 +42,14 @@ struct Records {
     behind: FxHashSet<(u32, u32)>,
     /// Logs that servers write.
     servers: FxHashSet<u32>,
+    /// Calls (by place in the joint calls) whose replies reached others, so that they were sent.
+    owners: FxHashSet<u32>,
 }
 
 /// When a client's record says that it called, in order, and its visit of each call.
 #[derive(Default)]
 struct Calls {
     all: Vec<(Time, u32)>,
-    /// Of these, those that called `initialize`.
-    initialize: Vec<Time>,
     in_session: FxHashMap<SessionId, Vec<(Time, u32)>>,
 }
 
@@ -57,9 +59,6 @@ impl Records {
         for (n, v) in world.logs.clients.iter().filter_map(|n| Some((*n, world.visits.get(*n as usize)?))) {
             let calls = clients.entry(v.input).or_default();
             calls.all.push((v.asked, n));
-            if v.carries("initialize") {
-                calls.initialize.push(v.asked);
-            }
             if let Some(s) = &v.session {
                 calls.in_session.entry(s.clone()).or_default().push((v.asked, n));
             }
@@ -108,7 +107,9 @@ impl Records {
         up.values_mut().for_each(|l| l.sort_unstable());
         behind.retain(|b| !beside.contains(b));
         let servers = world.visits.iter().filter(|v| v.vantage == Vantage::Server).map(|v| v.input).collect();
-        Records { clients, lines, up, late, captures, behind, servers }
+        let owner_of = |v: &Verdict| world.call_of.get(&v.owner).copied();
+        let owners = world.contents.foreign.values().filter_map(owner_of).collect();
+        Records { clients, lines, up, late, captures, behind, servers, owners }
     }
 }
 
@@ -136,6 +137,8 @@ pub struct Coverage {
     pub confidence: Confidence,
     /// All of them are behind a proxy, or may be: what they lack may have been lost there.
     pub is_behind: bool,
+    /// One of them at least shows requests as they come, and not as they are answered, as servers' logs do.
+    pub as_asked: bool,
 }
 
 impl World {
@@ -149,17 +152,20 @@ impl World {
     pub fn cover(&mut self) {
         let alone = self.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty()).filter_map(|j| j.client);
         let records = Records::of(self);
+        let logs = ServerLog::all(self);
+        // What its handler began was sent, whatever the requests in the logs add up to.
+        let alone = alone.filter(|c| !logs.iter().any(|l| l.names(self, *c)));
         let found: Vec<(HopCallId, Coverage)> = alone.filter_map(|c| Some((c, self.covering(c, &records)?))).collect();
         self.covered = found.into_iter().collect();
     }
 
     fn covering(&self, c: HopCallId, records: &Records) -> Option<Coverage> {
         let (visit, visit_no) = (self.visit_of(c)?, self.hop_call(c)?.visit);
-        if visit.at.error_ns > i64::MAX / 8 {
+        let was_received = self.call_of.get(&c).is_some_and(|joint| records.owners.contains(joint));
+        if visit.at.error_ns > i64::MAX / 8 || was_received {
             return None;
         }
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));
-        let over = visit.ended.map_or(by, |m| by.max(m.at));
         let mut captures: Vec<u32> = records.captures.get(&visit.input).cloned().unwrap_or_default();
         captures.retain(|i| !self.is_filtered && self.spans(*i, at, by));
         // Whoever lost a part of a file lost it for all who wrote in it.
@@ -169,13 +175,7 @@ impl World {
             .access_inputs
             .iter()
             .copied()
-            .filter(|i| {
-                // One that writes a line when its call is over lacks those that were open when it ended.
-                let written = over.plus_ns(self.clock_error(*i) + SLACK_NS);
-                // What stands at the beginning may be of the same moment as what was cut off before it.
-                let before = at.plus_ns(-self.clock_error(*i) - SLACK_NS);
-                self.spans(*i, before, if records.late.contains(i) { written } else { by })
-            })
+            .filter(|i| self.would_show(*i, visit, records))
             .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
             .filter(|i| !self.was_down(*i, at, records))
             .filter(|i| {
@@ -184,7 +184,10 @@ impl World {
                 lacks != Lacks::None
             })
             .collect();
-        let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i));
+        // Behind a proxy a capture shows what that passed on, and not all that it took.
+        let is_front = |i: &u32| !records.behind.contains(&(visit.input, *i));
+        let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i) && is_front(i));
+        let as_asked = !captures.is_empty();
         if captures.is_empty() && logs.is_empty() {
             return None;
         }
@@ -205,7 +208,16 @@ impl World {
         }
         let mut inputs = captures;
         inputs.append(&mut logs);
-        Some(Coverage { inputs, confidence, is_behind })
+        Some(Coverage { inputs, confidence, is_behind, as_asked })
+    }
+
+    /// Does a log go on for long enough around a call to have a line of it?
+    fn would_show(&self, log: u32, record: &Visit, records: &Records) -> bool {
+        let (at, by, error) = (record.asked, record.asked.plus_ns(ON_ITS_WAY_NS), self.clock_error(log) + SLACK_NS);
+        let over = record.ended.map_or(by, |m| by.max(m.at));
+        // One that writes a line when its call is over lacks those that were open when it ended. What stands at the
+        // beginning may be of the same moment as what was cut off before it.
+        self.spans(log, at.plus_ns(-error), if records.late.contains(&log) { over.plus_ns(error) } else { by })
     }
 
     /// How far the clock of a log may be off.
@@ -259,9 +271,24 @@ impl World {
             last += 1;
         }
         let (Some((from, _)), Some((to, _))) = (calls.get(first), calls.get(last)) else { return Lacks::None };
+        let line_of = |n: &u32| {
+            let joint = self.answers.by_visit.get(n).and_then(|(c, _)| self.joint(*c));
+            let seen = joint.into_iter().flat_map(|j| j.hops.iter().chain(&j.lines)).filter_map(|c| self.hop_call(*c));
+            let mut lines = seen.map(|c| c.visit);
+            lines.find(|v| self.visits.get(*v as usize).is_some_and(|v| v.input == input))
+        };
+        // Calls before the log began, or open when it ended, are not missing from it, unless it has them.
+        let is_sure = |line: u32| !self.logs.ambiguous.contains(&line);
+        let counted = |(_, n): &&(Time, u32)| {
+            let shows = self.visits.get(*n as usize).is_some_and(|v| self.would_show(input, v, records));
+            shows || line_of(n).is_some_and(is_sure)
+        };
+        let inside: Vec<u32> =
+            calls.get(first..=last).unwrap_or_default().iter().filter(counted).map(|(_, n)| *n).collect();
         // Each `initialize` brings a notification that is answered 202 and that clients do not record.
-        let handshakes = client.initialize.iter().filter(|t| *t >= from && *t <= to).count();
-        let expected = last - first + 1 + if own.is_some() { 0 } else { handshakes };
+        let begins = |n: &&u32| self.visits.get(**n as usize).is_some_and(|v| v.carries("initialize"));
+        let handshakes = inside.iter().filter(begins).count();
+        let expected = inside.len() + if own.is_some() { 0 } else { handshakes };
         let (from, to) = (from.plus_ns(-slack), to.plus_ns(slack + ON_ITS_WAY_NS));
         let counts = |v: &&Visit| match own {
             Some(s) => v.session.as_ref() == Some(s) && (v.rpc.is_empty() || v.requests().next().is_some()),
@@ -283,12 +310,7 @@ impl World {
         if missing == 0 {
             return Lacks::None;
         }
-        let here = |(_, n): &&(Time, u32)| {
-            let joint = self.answers.by_visit.get(n).and_then(|(c, _)| self.joint(*c));
-            let seen = joint.into_iter().flat_map(|j| j.hops.iter().chain(&j.lines)).filter_map(|c| self.visit_of(*c));
-            seen.filter(|v| v.input == input).count() > 0
-        };
-        let without = calls.get(first..=last).unwrap_or_default().iter().filter(|c| !here(c)).count();
+        let without = calls.get(first..=last).unwrap_or_default().iter().filter(|(_, n)| line_of(n).is_none()).count();
         let written = records.lines.get(&input).and_then(|l| self.visits.get(l.first()?.1 as usize));
         let is_coarse = error.max(written.map_or(0, |v| v.at.error_ns)) > COARSE_NS;
         if without > missing || is_coarse { Lacks::One } else { Lacks::ThisOne }

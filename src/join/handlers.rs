@@ -116,6 +116,18 @@ impl<'w> ServerLog<'w> {
         Some(Handled { began: event, ended, ambiguous })
     }
 
+    /// Does a handler that began about then name an argument of a call that only the client's record shows?
+    pub fn names(&self, world: &World, record: HopCallId) -> bool {
+        let (Some(rpc), Some(call)) = (world.rpc_of(record).filter(|r| r.tool.is_some()), world.hop_call(record))
+        else {
+            return false;
+        };
+        let slack = self.error_ns + world.visit_of(record).map_or(0, |v| v.at.error_ns.min(BEGINS_NS));
+        let near = self.between(call.asked.plus_ns(-slack - 5_000_000), call.asked.plus_ns(slack + BEGINS_NS));
+        let begun = near.take(LOOK_AT).filter(|(_, e)| e.kind == LogEventKind::Processing && is_of(e, rpc));
+        begun.map(|(_, e)| e).any(|e| names(e, rpc))
+    }
+
     /// Did another handler of the tool begin before `event` and not end by then?
     fn open_before(&self, event: &LogEvent, rpc: &Rpc) -> bool {
         let Some(when) = event.when else { return false };

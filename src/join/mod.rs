@@ -25,13 +25,17 @@ pub mod logs;
 mod near;
 mod ordered;
 pub mod past;
+#[cfg(test)]
+mod pattern_tests;
 pub mod patterns;
 mod quiet;
 pub mod retire;
 pub mod schema;
+pub mod seen;
 pub mod sightings;
 pub mod sources;
 pub mod told;
+pub mod two_logs;
 pub mod unlogged;
 
 pub use answers::{Answer, HopCall, Oddity, ReplyRef};

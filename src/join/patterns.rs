@@ -3,12 +3,12 @@
 //!
 //! A client is an address and user agent. The handshake of the refused client itself is taken first; where it
 //! has none, that of another client soon after, since one handshake can come from ten addresses: that lowers
-//! confidence and never forbids.
+//! confidence and never forbids. Where no handshake of a user agent came from one address, its `initialize` and the
+//! notification behind it may be of two, and what it does next of any.
 
+pub(super) use super::seen::Look;
+pub use super::seen::Seen;
 use crate::mcp::Visit;
-use crate::model::id::SessionId;
-use crate::model::place::{InputId, Place};
-use crate::model::record::When;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -26,37 +26,12 @@ const HANDSHAKE_NS: i64 = 10_000_000_000;
 const SET_UP_NS: i64 = 1_500_000_000;
 /// Handshakes of other clients looked at for one refusal.
 const AHEAD: usize = 512;
+/// Handshakes from several addresses whose next lines are kept.
+const ROTATING: usize = 16;
 /// Lines of a client looked at after its handshake.
 const FOLLOWED: u32 = 64;
 /// Lines of a client shown before the refusal, between it and the handshake, and behind that.
 const SHOWN: (usize, usize, usize) = (2, 32, 3);
-
-/// A line as a window shows it.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// The visit it was made of.
-    pub exchange: u64,
-    /// Whose line it is.
-    pub source: InputId,
-    /// Where it stands.
-    pub place: Place,
-    /// When the request began, as far as the line tells.
-    pub asked: Time,
-    /// When it was answered.
-    pub answered: Time,
-    /// How exact that is, ns.
-    pub error_ns: i64,
-    /// Method.
-    pub method: Option<Arc<str>>,
-    /// Request target.
-    pub target: Option<Arc<str>>,
-    /// Status.
-    pub status: Option<u16>,
-    /// A person's note.
-    pub comment: Option<Arc<str>>,
-    /// Session of the response.
-    pub given: Option<SessionId>,
-}
 
 /// A window that a pattern shows.
 #[derive(Clone, Debug)]
@@ -65,7 +40,8 @@ pub struct Pattern {
     pub refused: Seen,
     /// The `initialize`.
     pub initialize: Seen,
-    /// Address or user agent differ, or the parts of the pattern are far apart in time.
+    /// Address or user agent differ, the parts of the pattern are far apart in time, or the client was refused and
+    /// answered by turns before.
     pub is_loose: bool,
     /// The last success of anybody before the refusal, and how exact its time is, ns.
     pub alive: Option<(Time, i64)>,
@@ -84,8 +60,16 @@ pub struct Patterns {
     clients: Vec<Client>,
     /// Refusals younger than [`REINIT_NS`], by client.
     waiting: VecDeque<(Time, u32)>,
-    /// Handshakes that nobody was found for yet, as young.
-    handshakes: VecDeque<Handshake>,
+    /// Handshakes that nobody was found for yet, as young; none: one that was taken. Each has a number.
+    handshakes: VecDeque<Option<Handshake>>,
+    /// The number of the first of them.
+    first_handshake: u64,
+    /// Of these, those whose client changes its address, the latest last.
+    rotating: VecDeque<u64>,
+    /// By endpoint and user agent.
+    kinds: FxHashMap<u64, Kind>,
+    /// Windows whose client changes its address, the latest last, and its endpoint and user agent.
+    followed: VecDeque<(u64, Followed)>,
     alive: Option<(Time, i64)>,
     /// A provisional one is taken back when the refused client comes itself.
     found: Vec<Option<Pattern>>,
@@ -99,6 +83,12 @@ struct Client {
     refusal: Option<Box<Refusal>>,
     candidate: Option<Box<Candidate>>,
     followed: Option<Followed>,
+    /// It was answered after a refusal without a handshake in between: by another replica, or it is several clients.
+    alternates: bool,
+    /// Its last handshake among those that nobody was found for.
+    handshake: Option<u64>,
+    /// Endpoint and user agent.
+    kind: u64,
 }
 
 /// A client that was refused and has not begun anew.
@@ -122,7 +112,21 @@ struct Candidate {
 struct Handshake {
     client: u32,
     initialize: Seen,
+    /// The lines of its client since.
     since: Vec<Seen>,
+    /// The notification came from another address.
+    is_mixed: bool,
+}
+
+/// Clients of one endpoint and user agent.
+#[derive(Default)]
+struct Kind {
+    /// The last POST answered 200, and whose it was.
+    last_ok: Option<(u32, Seen)>,
+    /// How many notifications came from the address of the request before them.
+    steady: u32,
+    /// And how many from one that had asked for nothing.
+    mixed: u32,
 }
 
 /// The window whose client is watched on.
@@ -130,74 +134,6 @@ struct Followed {
     pattern: usize,
     last: Time,
     left: u32,
-}
-
-/// What is looked at of a line.
-#[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
-    pub exchange: u64,
-    pub source: InputId,
-    pub place: Place,
-    /// When the request began.
-    pub at: When,
-    pub answered: Time,
-    pub peer: Option<IpAddr>,
-    pub agent: Option<&'a Arc<str>>,
-    pub path: &'a str,
-    pub method: Option<&'a Arc<str>>,
-    pub target: Option<&'a Arc<str>>,
-    pub status: Option<u16>,
-    pub comment: Option<&'a Arc<str>>,
-    pub given: Option<&'a SessionId>,
-    /// It is known to be an `initialize`.
-    pub initializes: bool,
-}
-
-impl<'a> Look<'a> {
-    pub(super) fn of(v: &'a Visit) -> Look<'a> {
-        Look {
-            exchange: v.exchange,
-            source: v.input,
-            place: v.place,
-            at: v.at,
-            answered: v.answered(),
-            peer: v.peer,
-            agent: v.user_agent.as_ref(),
-            path: v.endpoint_path().unwrap_or_default(),
-            method: v.method.as_ref(),
-            target: v.target.as_ref(),
-            status: v.status,
-            comment: v.comment.as_ref(),
-            given: v.given.as_ref(),
-            initializes: v.carries("initialize"),
-        }
-    }
-
-    pub(super) fn is_post(&self) -> bool {
-        self.method.is_some_and(|m| &**m == "POST")
-    }
-}
-
-impl Seen {
-    fn of(v: &Look<'_>) -> Seen {
-        Seen {
-            exchange: v.exchange,
-            source: v.source,
-            place: v.place,
-            asked: v.at.at,
-            answered: v.answered,
-            error_ns: v.at.error_ns,
-            method: v.method.cloned(),
-            target: v.target.cloned(),
-            status: v.status,
-            comment: v.comment.cloned(),
-            given: v.given.cloned(),
-        }
-    }
-
-    fn is_post(&self) -> bool {
-        self.method.as_deref() == Some("POST")
-    }
 }
 
 impl Patterns {
@@ -212,7 +148,11 @@ impl Patterns {
         self.expire(seen.answered);
         let n = self.client(visit);
         self.follow(n, &seen);
+        self.keep(n, &seen);
         let post = visit.is_post();
+        if post {
+            self.meet(n, &seen);
+        }
         let candidate = if post { self.of(n).and_then(|c| c.candidate.take()) } else { None };
         if let Some(c) = candidate {
             // One request after the other, the order tells as much as the time.
@@ -220,8 +160,11 @@ impl Patterns {
             let soon = seen.answered.since(c.initialize.answered) <= HANDSHAKE_NS;
             if visit.status == Some(202) && (soon || own()) {
                 self.shake_hands(n, Candidate { since: [c.since, vec![seen.clone()]].concat(), ..*c });
-            } else if let Some(r) = self.of(n).and_then(|c| c.refusal.as_mut()) {
+            } else if let Some((r, alternates)) =
+                self.of(n).and_then(|c| Some((c.refusal.as_mut()?, &mut c.alternates)))
+            {
                 r.is_stuck = false;
+                *alternates = true;
             }
         } else if let Some(c) = self.of(n).and_then(|c| c.candidate.as_mut()) {
             c.since.push(seen.clone());
@@ -277,6 +220,8 @@ impl Patterns {
         let path = visit.path.trim_end_matches('/');
         let mut hasher = rustc_hash::FxHasher::default();
         (visit.peer, visit.agent, path).hash(&mut hasher);
+        let mut kind = rustc_hash::FxHasher::default();
+        (visit.agent, path).hash(&mut kind);
         let named = self.by_name.entry(hasher.finish()).or_default();
         let is_it = |c: &Client| c.peer == visit.peer && c.agent.as_ref() == visit.agent && &*c.path == path;
         if let Some(n) = named.iter().find(|n| self.clients.get(**n as usize).is_some_and(is_it)) {
@@ -292,8 +237,66 @@ impl Patterns {
             refusal: None,
             candidate: None,
             followed: None,
+            alternates: false,
+            handshake: None,
+            kind: kind.finish(),
         });
         n
+    }
+
+    /// Puts a handshake among those that nobody was found for.
+    fn wait(&mut self, h: Handshake) {
+        let number = self.first_handshake + self.handshakes.len() as u64;
+        if self.is_rotating(h.client) {
+            if self.rotating.len() == ROTATING {
+                self.rotating.pop_front();
+            }
+            self.rotating.push_back(number);
+        }
+        if let Some(client) = self.of(h.client) {
+            client.handshake = Some(number);
+        }
+        self.handshakes.push_back(Some(h));
+    }
+
+    /// Is this a client of a kind whose handshakes come from one address by chance only?
+    fn is_rotating(&self, n: u32) -> bool {
+        let kind = self.clients.get(n as usize).and_then(|c| self.kinds.get(&c.kind));
+        kind.is_none_or(|k| k.mixed >= 2 * k.steady)
+    }
+
+    /// Keeps what a client does after a handshake that nobody was found for.
+    fn keep(&mut self, n: u32, seen: &Seen) {
+        let Some(client) = self.clients.get(n as usize) else { return };
+        let (own, kind) = (client.handshake, client.kind);
+        let others = self.rotating.iter().copied().filter(|number| Some(*number) != own);
+        for number in own.into_iter().chain(others) {
+            let Some(at) = number.checked_sub(self.first_handshake) else { continue };
+            let Some(Some(h)) = self.handshakes.get_mut(at as usize) else { continue };
+            let same = h.client == n || self.clients.get(h.client as usize).is_some_and(|c| c.kind == kind);
+            if same && h.since.len() < FOLLOWED as usize {
+                h.since.push(seen.clone());
+            }
+        }
+    }
+
+    /// Takes a POST into account that was answered 200, or 202: the two of a handshake from one address, or from two.
+    fn meet(&mut self, n: u32, seen: &Seen) {
+        let Some(client) = self.clients.get(n as usize) else { return };
+        let kind = self.kinds.entry(client.kind).or_default();
+        match seen.status {
+            Some(200) => kind.last_ok = Some((n, seen.clone())),
+            Some(202) if client.recent.iter().any(|s| s.is_post() && s.status == Some(200)) => kind.steady += 1,
+            Some(202) => {
+                let soon = |(_, ok): &(u32, Seen)| seen.answered.since(ok.answered) <= HANDSHAKE_NS;
+                let Some((other, initialize)) = kind.last_ok.take_if(|ok| soon(ok) && ok.0 != n) else { return };
+                kind.mixed += 1;
+                if !self.waiting.is_empty() && self.is_rotating(n) {
+                    self.wait(Handshake { client: other, initialize, since: vec![seen.clone()], is_mixed: true });
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Further refusals before the same handshake are of the same window.
@@ -318,7 +321,7 @@ impl Patterns {
         let Some(client) = self.of(n) else { return };
         let Some(refusal) = client.refusal.take() else {
             if !self.waiting.is_empty() {
-                self.handshakes.push_back(Handshake { client: n, initialize: c.initialize, since: c.since });
+                self.wait(Handshake { client: n, initialize: c.initialize, since: c.since, is_mixed: false });
             }
             return;
         };
@@ -330,8 +333,10 @@ impl Patterns {
             *slot = None;
         }
         let shook = c.since.last().map_or(0, |l| l.answered.since(c.initialize.answered));
-        let is_loose = late > REINIT_NS || shook > HANDSHAKE_NS;
-        self.find(*refusal, Handshake { client: n, initialize: c.initialize, since: c.since }, is_loose);
+        // Where refusals and answers alternate, one line less can make any of them a window.
+        let is_loose = late > REINIT_NS || shook > HANDSHAKE_NS || self.of(n).is_some_and(|c| c.alternates);
+        let own = Handshake { client: n, initialize: c.initialize, since: c.since, is_mixed: false };
+        self.find(*refusal, own, is_loose);
     }
 
     fn find(&mut self, refusal: Refusal, h: Handshake, is_loose: bool) {
@@ -352,35 +357,28 @@ impl Patterns {
             silence_ns: None,
             lines,
         }));
-        if let Some(client) = self.of(h.client) {
-            client.followed = Some(Followed { pattern, last, left: FOLLOWED });
+        let mut followed = Followed { pattern, last, left: FOLLOWED };
+        for seen in &h.since {
+            watch(&mut self.found, &mut followed, seen);
         }
-        h.since.iter().for_each(|seen| self.follow(h.client, seen));
+        let is_rotating = is_loose && self.is_rotating(h.client);
+        let Some(client) = self.clients.get_mut(h.client as usize) else { return };
+        if !is_rotating {
+            client.followed = Some(followed);
+            return;
+        }
+        if self.followed.len() == ROTATING {
+            self.followed.pop_front();
+        }
+        self.followed.push_back((client.kind, followed));
     }
 
     /// What a client does after its handshake.
     fn follow(&mut self, n: u32, seen: &Seen) {
-        let Some(followed) = self.clients.get_mut(n as usize).and_then(|c| c.followed.as_mut()) else { return };
-        let Some(Some(p)) = self.found.get_mut(followed.pattern) else { return };
-        let behind = FOLLOWED - followed.left;
-        if (behind as usize) < SHOWN.2 {
-            p.lines.push(seen.clone());
-        }
-        if p.recovered.is_none() && seen.is_post() && seen.status == Some(200) {
-            p.recovered = Some(seen.answered);
-        }
-        if p.silence_ns.is_none() {
-            let silence = seen.answered.since(followed.last);
-            followed.last = seen.answered;
-            p.silence_ns = Some(silence).filter(|ns| *ns > SET_UP_NS);
-        }
-        followed.left -= 1;
-        let done = p.recovered.is_some() && p.silence_ns.is_some() && behind as usize >= SHOWN.2;
-        if (done || followed.left == 0)
-            && let Some(client) = self.of(n)
-        {
-            client.followed = None;
-        }
+        let Some(client) = self.clients.get_mut(n as usize) else { return };
+        client.followed.take_if(|f| watch(&mut self.found, f, seen));
+        let kind = client.kind;
+        self.followed.retain_mut(|(of, f)| *of != kind || !watch(&mut self.found, f, seen));
     }
 
     /// Gives refusals whose client has not come back the best handshake of another one.
@@ -394,7 +392,7 @@ impl Patterns {
             }
             let best = self.stranger(client, at);
             let Some(refusal) = self.of(n).and_then(|c| c.refusal.take()) else { continue };
-            if let Some(h) = best.and_then(|i| self.handshakes.remove(i)) {
+            if let Some(h) = best.and_then(|i| self.handshakes.get_mut(i)).and_then(Option::take) {
                 self.find((*refusal).clone(), h, true);
             }
             let provisional = best.map(|_| self.found.len() - 1);
@@ -402,21 +400,46 @@ impl Patterns {
                 client.refusal = Some(Box::new(Refusal { provisional, ..*refusal }));
             }
         }
-        while self.handshakes.front().is_some_and(|h| now.since(h.initialize.answered) > REINIT_NS) {
+        let is_over = |h: &Handshake| now.since(h.initialize.answered) > REINIT_NS;
+        while self.handshakes.front().is_some_and(|h| h.as_ref().is_none_or(is_over)) {
             self.handshakes.pop_front();
+            self.first_handshake += 1;
+        }
+        while self.rotating.front().is_some_and(|number| *number < self.first_handshake) {
+            self.rotating.pop_front();
         }
     }
 
     /// Which of the waiting handshakes fits a refusal best: nearest identity first, then the earliest.
     fn stranger(&self, refused: &Client, at: Time) -> Option<usize> {
         let within = |h: &Handshake| h.initialize.answered >= at && h.initialize.answered.since(at) <= REINIT_NS;
-        let mut all = self.handshakes.iter().enumerate().filter(|(_, h)| within(h)).take(AHEAD).filter_map(|(i, h)| {
+        let waiting = self.handshakes.iter().enumerate().filter_map(|(i, h)| Some((i, h.as_ref()?)));
+        let mut all = waiting.filter(|(_, h)| within(h)).take(AHEAD).filter_map(|(i, h)| {
             let c = self.clients.get(h.client as usize).filter(|c| c.path == refused.path)?;
-            Some((apart(refused, c), i))
+            Some((h.is_mixed, apart(refused, c), i))
         });
         let first = all.next()?;
-        Some(all.fold(first, |best, x| best.min(x)).1)
+        Some(all.fold(first, |best, x| best.min(x)).2)
     }
+}
+
+/// Takes the next line of the client of a window; true: it has shown all.
+fn watch(found: &mut [Option<Pattern>], followed: &mut Followed, seen: &Seen) -> bool {
+    let Some(Some(p)) = found.get_mut(followed.pattern) else { return true };
+    let behind = FOLLOWED - followed.left;
+    if (behind as usize) < SHOWN.2 {
+        p.lines.push(seen.clone());
+    }
+    if p.recovered.is_none() && seen.is_post() && seen.status == Some(200) {
+        p.recovered = Some(seen.answered);
+    }
+    if p.silence_ns.is_none() {
+        let silence = seen.answered.since(followed.last);
+        followed.last = seen.answered;
+        p.silence_ns = Some(silence).filter(|ns| *ns > SET_UP_NS);
+    }
+    followed.left = followed.left.saturating_sub(1);
+    followed.left == 0 || p.recovered.is_some() && p.silence_ns.is_some() && behind as usize >= SHOWN.2
 }
 
 /// In how many of address and user agent two clients are known to differ.
@@ -424,56 +447,4 @@ fn apart(a: &Client, b: &Client) -> u8 {
     let address = matches!((a.peer, b.peer), (Some(p), Some(q)) if p != q);
     let agent = matches!((&a.agent, &b.agent), (Some(p), Some(q)) if p != q);
     u8::from(address) + u8::from(agent)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::model::exchange::Mark;
-    use crate::model::place::Vantage;
-
-    /// Lines `(second, client, status)` as the windows in them: refused line, line of the handshake, loose.
-    fn windows(lines: &[(i64, u8, u16)]) -> Vec<(u64, u64, bool)> {
-        let mut patterns = Patterns::default();
-        for (n, (second, client, status)) in lines.iter().enumerate() {
-            let place = Place::line(0, n as u64 + 1);
-            let at = Time::from_ns(second * 1_000_000_000, 0);
-            let mut v = Visit::new(n as u64, place, Vantage::Proxy, When { at, error_ns: 500_000_000 });
-            v.method = Some("POST".into());
-            v.target = Some("/mcp".into());
-            v.peer = Some(IpAddr::from([192, 0, 2, *client]));
-            v.status = Some(*status);
-            v.head = Some(Mark { place, at });
-            patterns.line(&v);
-        }
-        let told = |p: Pattern| (p.refused.place.number, p.initialize.place.number, p.is_loose);
-        patterns.finish().into_iter().map(told).collect()
-    }
-
-    #[test]
-    fn a_refusal_its_handshake_and_what_follows() {
-        assert_eq!(windows(&[(0, 1, 200), (9, 1, 404), (10, 1, 404), (11, 1, 200), (11, 1, 202)]), [(2, 4, false)]);
-        // Nothing of a handshake, or of another client long after.
-        assert_eq!(windows(&[(9, 1, 404), (11, 1, 200), (12, 1, 200)]), []);
-        assert_eq!(windows(&[(9, 1, 404), (111, 2, 200), (111, 2, 202)]), []);
-    }
-
-    #[test]
-    fn a_client_that_did_nothing_else_is_known_however_late_it_comes() {
-        assert_eq!(windows(&[(0, 1, 404), (4000, 2, 200), (7000, 1, 200), (7100, 1, 202)]), [(1, 3, true)]);
-        // It went on meanwhile: the 404 was of another session of that address, or of something else.
-        assert_eq!(windows(&[(0, 1, 404), (10, 1, 200), (20, 1, 200), (7000, 1, 200), (7001, 1, 202)]), []);
-        assert_eq!(windows(&[(0, 1, 404), (90_000, 1, 200), (90_001, 1, 202)]), []);
-    }
-
-    #[test]
-    fn another_address_counts_until_the_refused_one_comes_itself() {
-        let stranger = [(0, 1, 404), (5, 2, 200), (5, 2, 202), (100, 3, 200)];
-        assert_eq!(windows(&stranger), [(1, 2, true)]);
-        let itself = [&stranger[..], &[(200, 1, 200), (200, 1, 202)]].concat();
-        assert_eq!(windows(&itself), [(1, 5, true)]);
-        // One handshake explains one refusal.
-        assert_eq!(windows(&[(0, 1, 404), (1, 3, 404), (5, 2, 200), (5, 2, 202)]), [(1, 3, true)]);
-    }
 }

@@ -284,6 +284,15 @@ impl Rpc {
     pub fn sha256(&self) -> Sha256 {
         self.hash.of(self.body.as_deref())
     }
+
+    /// Is it the same message as another, as far as the inputs hold them?
+    pub fn is_again(&self, other: &Rpc) -> bool {
+        let (mine, theirs) = (self.sha256(), other.sha256());
+        if mine == [0; 32] || theirs == [0; 32] {
+            return (&self.method, &self.tool, self.arguments) == (&other.method, &other.tool, other.arguments);
+        }
+        mine == theirs
+    }
 }
 
 impl Reply {

@@ -232,6 +232,13 @@ pub enum ClientOutcome {
     Lost,
 }
 
+impl ClientOutcome {
+    /// It waited for an answer as long as it says, and had none.
+    pub const fn is_without_answer(self) -> bool {
+        matches!(self, ClientOutcome::Timeout | ClientOutcome::Aborted | ClientOutcome::Lost)
+    }
+}
+
 /// One call as the client recorded it (`crosswire-client`, transcripts, HAR-less clients).
 #[derive(Clone, Debug)]
 pub struct ClientCall {

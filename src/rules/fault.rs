@@ -29,27 +29,26 @@ pub fn wrong_reply(world: &World, hops: &[HopCallId], wrong: impl Fn(HopCallId) 
 /// was wrong there (none: not known); `behind` whether the last one that knows lies behind every proxy.
 fn eliminate(states: &[Option<bool>], behind: bool) -> Blame {
     let mut blame = Blame::default();
-    let Some(last) = states.iter().rposition(Option::is_some) else {
+    let Some(last) = states.iter().rev().find_map(|s| *s) else {
         blame.fault = vec![Hop::Server, Hop::Proxy];
         return blame;
     };
-    if states.get(last) == Some(&Some(true)) {
+    let is_right_somewhere = states.contains(&Some(false));
+    let times_wrong = states.iter().filter(|s| **s == Some(true)).count();
+    if last {
         // Wrong where it is seen nearest to the server.
         blame.fault.push(Hop::Server);
-        if behind {
-            // Between this vantage and the server there is nothing that could have mixed it up.
-            if states.iter().take(last).all(|s| *s != Some(false)) {
-                blame.cleared.push(Hop::Proxy);
-            }
-        } else {
+        if !behind {
             blame.fault.push(Hop::Proxy);
+        } else if !is_right_somewhere {
+            // Between this vantage and the server there is nothing that could have mixed it up.
+            blame.cleared.push(Hop::Proxy);
         }
-        blame.shown = if states.len() > 1 {
-            "front and back carry the same wrong reply".into()
-        } else {
-            "wrong on the wire".into()
+        blame.shown = match times_wrong {
+            1 => "wrong on the wire".into(),
+            _ => "front and back carry the same wrong reply".into(),
         };
-    } else {
+    } else if times_wrong > 0 {
         // Right behind the proxy, wrong before it.
         blame.fault.push(Hop::Proxy);
         blame.cleared.push(Hop::Server);
@@ -71,11 +70,7 @@ pub fn server_side(world: &World, hops: &[HopCallId]) -> Blame {
 /// Is the vantage of this call known to lie behind every proxy: it was joined to a hop in front of
 /// it, or the requests there carry a proxy's marks?
 pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
-    let Some(call) = hop.and_then(|c| world.hop_call(c)) else { return false };
-    if world.chains.depth.get(call.hop as usize).is_some_and(|d| *d > 0) {
-        return true;
-    }
-    world.visits.get(call.visit as usize).is_some_and(|v| v.forwarded)
+    hop.is_some_and(|c| world.is_behind_proxy(c))
 }
 
 /// Is what was `seen` of a call behind a proxy, as its client's `record` tells: on a connection that is not the
@@ -88,35 +83,76 @@ pub fn beyond_proxy(record: &Visit, seen: &Visit) -> bool {
 mod tests {
     use super::*;
 
-    /// Vantages, whether the last known one is behind every proxy, fault, cleared.
-    type Row = (&'static [Option<bool>], bool, &'static [Hop], &'static [Hop]);
+    /// Where a reply can have been mixed up.
+    #[derive(Clone, Copy)]
+    enum Place {
+        Server,
+        /// By a proxy between the server and the vantage nearest to it.
+        Beyond,
+        /// By a proxy between this vantage and the next one towards the server.
+        Behind(usize),
+    }
 
-    /// Every combination of what the front and the back of a proxy can show.
+    /// What each vantage shows of it: wrong from there to the client, right from there to the server.
+    fn is_wrong_at(place: Place, vantage: usize) -> bool {
+        match place {
+            Place::Server | Place::Beyond => true,
+            Place::Behind(n) => vantage <= n,
+        }
+    }
+
+    /// Every row of `n` vantages, each of them wrong, right or not known.
+    fn rows(n: u32) -> impl Iterator<Item = Vec<Option<bool>>> {
+        let state = |code: usize| [None, Some(true), Some(false)][code % 3];
+        (0..3usize.pow(n)).map(move |code| (0..n).map(|i| state(code / 3usize.pow(i))).collect())
+    }
+
+    /// Over every combination of vantages that are present and know: the fault is what can have been, all of it and
+    /// nothing else, and the rest is cleared.
     #[test]
     fn truth_table() {
-        use Hop::{Proxy, Server};
-        const WRONG: Option<bool> = Some(true);
-        const RIGHT: Option<bool> = Some(false);
-        const UNKNOWN: Option<bool> = None;
-        let table: &[Row] = &[
-            (&[], false, &[Server, Proxy], &[]),
-            (&[UNKNOWN], false, &[Server, Proxy], &[]),
-            (&[UNKNOWN, UNKNOWN], true, &[Server, Proxy], &[]),
-            (&[WRONG], false, &[Server, Proxy], &[]),
-            (&[WRONG], true, &[Server], &[Proxy]),
-            (&[WRONG, UNKNOWN], false, &[Server, Proxy], &[]),
-            (&[UNKNOWN, WRONG], true, &[Server], &[Proxy]),
-            (&[WRONG, WRONG], true, &[Server], &[Proxy]),
-            (&[WRONG, WRONG], false, &[Server, Proxy], &[]),
-            (&[WRONG, RIGHT], true, &[Proxy], &[Server]),
-            (&[WRONG, RIGHT], false, &[Proxy], &[Server]),
-            (&[WRONG, WRONG, RIGHT], true, &[Proxy], &[Server]),
-            (&[WRONG, RIGHT, UNKNOWN], true, &[Proxy], &[Server]),
-            (&[WRONG, UNKNOWN, WRONG], true, &[Server], &[Proxy]),
-        ];
-        for (states, behind, fault, cleared) in table {
-            let blame = eliminate(states, *behind);
-            assert_eq!((&blame.fault[..], &blame.cleared[..]), (*fault, *cleared), "{states:?} behind {behind}");
+        let mut told = 0;
+        for (row, behind) in (0..=4).flat_map(rows).flat_map(|row| [(row.clone(), false), (row, true)]) {
+            let last = row.iter().rposition(Option::is_some);
+            // Of a vantage behind every proxy it is known only if there is one.
+            if behind && last.is_none() {
+                continue;
+            }
+            let between = (0..last.unwrap_or(0)).map(Place::Behind);
+            let beyond = (!behind).then_some(Place::Beyond);
+            let can_be = |place: &Place| {
+                row.iter().enumerate().all(|(n, s)| s.is_none_or(|wrong| wrong == is_wrong_at(*place, n)))
+            };
+            let places: Vec<Place> = between.chain(beyond).chain([Place::Server]).filter(can_be).collect();
+            let hop = |p: &Place| if matches!(p, Place::Server) { Hop::Server } else { Hop::Proxy };
+            let mut fault: Vec<Hop> = places.iter().map(hop).collect();
+            fault.sort_unstable();
+            fault.dedup();
+            let mut blame = eliminate(&row, behind);
+            blame.fault.sort_unstable();
+            assert!(blame.cleared.iter().all(|h| !blame.fault.contains(h)), "{row:?} behind {behind}: {blame:?}");
+            if places.is_empty() {
+                // Wrong twice over, or nowhere: nobody is cleared of what one mistake does not explain.
+                let is_mended = row.contains(&Some(true)) && last.and_then(|l| row.get(l)) == Some(&Some(false));
+                assert!(blame.cleared.is_empty() || is_mended, "{row:?} behind {behind}: {blame:?}");
+                assert_eq!(blame.fault.is_empty(), !row.contains(&Some(true)), "{row:?} behind {behind}: {blame:?}");
+                continue;
+            }
+            told += 1;
+            assert_eq!(blame.fault, fault, "{row:?} behind {behind}");
+            let is_known = last.is_some();
+            let cleared: Vec<Hop> =
+                [Hop::Server, Hop::Proxy].into_iter().filter(|h| is_known && !fault.contains(h)).collect();
+            assert_eq!(blame.cleared, cleared, "{row:?} behind {behind}");
         }
+        assert_eq!(told, 146);
+    }
+
+    #[test]
+    fn what_the_table_shows_is_what_was_seen() {
+        let shown = |states: &[Option<bool>]| eliminate(states, true).shown;
+        assert_eq!(shown(&[Some(true), None]), "wrong on the wire");
+        assert_eq!(shown(&[Some(true), Some(true)]), "front and back carry the same wrong reply");
+        assert_eq!(shown(&[Some(true), Some(false)]), "right behind the proxy, wrong in front of it");
     }
 }

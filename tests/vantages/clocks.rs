@@ -85,7 +85,7 @@ fn a_clock_that_is_off_changes_nothing_in_a_log_of_whole_seconds() {
 }
 
 /// The access log with sessions and durations, and whole seconds.
-fn coarse(json: &str) -> String {
+pub fn coarse(json: &str) -> String {
     let line = |line: &str| {
         let v: serde_json::Value = serde_json::from_str(line).unwrap();
         let of = |name: &str| v[name].as_str().unwrap().to_owned();

@@ -41,25 +41,33 @@ fn said(report: &Report) -> BTreeSet<String> {
     findings.chain(windows).collect()
 }
 
+/// Rule and session of every finding that is more than possible.
+fn surely(report: &Report) -> BTreeSet<String> {
+    let sure = report.findings.iter().filter(|f| f.confidence > Confidence::Possible);
+    sure.map(|f| format!("{} {:?}", f.rule, f.session)).collect()
+}
+
 #[test]
 fn lines_missing_from_one_log_accuse_nobody_for_sure() {
     let all: Vec<PathBuf> = FILES.iter().map(|f| fixture(f)).collect();
-    let truth = said(&analyze(&all));
     let text = std::fs::read_to_string(fixture(FILES[1])).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILES[1]);
-    for missing in 0..lines.len() {
-        let kept: Vec<&str> = lines.iter().enumerate().filter(|(i, _)| *i != missing).map(|(_, l)| *l).collect();
-        std::fs::write(&path, kept.join("\n")).unwrap();
-        let report = analyze(&[all[0].clone(), path.clone(), all[2].clone()]);
-        let new: Vec<_> = report
-            .findings
-            .iter()
-            .filter(|f| f.rule.starts_with("orphaned/") && f.confidence > Confidence::Possible)
-            .filter(|f| !truth.iter().any(|t| t.starts_with(f.rule)))
-            .collect();
-        assert!(new.is_empty(), "without line {}: {new:?}", missing + 1);
+    for access in [clocks::combined(&text), clocks::coarse(&text), text] {
+        let lines: Vec<&str> = access.lines().collect();
+        for others in [vec![all[0].clone(), all[2].clone()], vec![all[0].clone()], vec![]] {
+            let without = |missing: Option<usize>| {
+                let kept: Vec<&str> =
+                    lines.iter().enumerate().filter(|(i, _)| Some(*i) != missing).map(|(_, l)| *l).collect();
+                std::fs::write(&path, kept.join("\n")).unwrap();
+                surely(&analyze(&[others.clone(), vec![path.clone()]].concat()))
+            };
+            let truth = without(None);
+            for missing in 0..lines.len() {
+                let new: Vec<_> = without(Some(missing)).into_iter().filter(|f| !truth.contains(f)).collect();
+                assert!(new.is_empty(), "{} of {others:?} without line {}: {new:?}", lines[0], missing + 1);
+            }
+        }
     }
 }
 

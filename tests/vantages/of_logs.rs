@@ -16,6 +16,10 @@ const TABLE: &[Row] = &[
     ("orphaned/empty-success", empty_success_that_nothing_saw, empty_success_of_a_call_that_was_seen),
     ("orphaned/empty-success", empty_result_that_nothing_saw, full_result_that_nothing_saw),
     ("orphaned/false-timeout", timeout_after_the_reply, timeout_before_the_reply),
+    ("orphaned/no-reply", hung_by_two_logs, hung_by_one_log),
+    ("orphaned/cut-off", left_by_two_logs, answered_by_the_client_s_record),
+    ("orphaned/late-reply", line_that_ends_after_the_timeout, timeout_as_the_line_ends),
+    ("session/id-reused-in-flight", id_used_again_by_the_client_s_record, id_used_again_later),
 ];
 
 #[test]
@@ -183,4 +187,45 @@ fn timeout_after_the_reply() -> Vec<&'static str> {
 
 fn timeout_before_the_reply() -> Vec<&'static str> {
     with("front.pcap", |records| times_out(of(records, "\"B-5\""), "2026-11-29T19:38:56.452115Z"))
+}
+
+/// The caller of `A-slow-4` gives up, and another uses its id meanwhile; the proxy's line has no byte.
+fn hung_by_two_logs() -> Vec<&'static str> {
+    with("access.json.log", |records| of(records, "\"A-slow-4\"")["id"] = 4.into())
+}
+
+fn hung_by_one_log() -> Vec<&'static str> {
+    with("journal.json", |_| {})
+}
+
+/// As above, with ids that are no others'.
+fn left_by_two_logs() -> Vec<&'static str> {
+    with("access.json.log", |records| of(records, "\"A-slow-4\"")["id"] = 44.into())
+}
+
+fn answered_by_the_client_s_record() -> Vec<&'static str> {
+    with("access.json.log", |records| of(records, "\"A-slow-4\"")["outcome"] = "ok".into())
+}
+
+/// The line of `entity_update` has bytes and ends at 19:38:46.842.
+fn line_that_ends_after_the_timeout() -> Vec<&'static str> {
+    with("access.json.log", |records| times_out(of(records, "trail-204"), "2026-11-29T19:38:46.549000Z"))
+}
+
+fn timeout_as_the_line_ends() -> Vec<&'static str> {
+    with("access.json.log", |records| times_out(of(records, "trail-204"), "2026-11-29T19:38:46.842506Z"))
+}
+
+fn id_used_again_by_the_client_s_record() -> Vec<&'static str> {
+    with("journal.json", |_| {})
+}
+
+/// By a caller that had given the other up.
+fn id_used_again_later() -> Vec<&'static str> {
+    with("journal.json", |records| {
+        for record in records.iter_mut().filter(|r| r["outcome"] == "timeout") {
+            let asked = record["at"].as_str().unwrap().replace(".2", ".3").replace(".4", ".45");
+            record["ended"] = asked.into();
+        }
+    })
 }

@@ -5,6 +5,7 @@
 
 mod collision;
 mod crossed;
+mod elimination;
 mod http2;
 mod kit;
 mod mess;

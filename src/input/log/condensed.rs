@@ -51,6 +51,7 @@ pub(super) fn read(line: &[u8], in_fence: bool) -> Line<'_> {
     }
     let words: Vec<&str> = without_list_mark(text)
         .split(|c: char| c.is_whitespace() || matches!(c, '|' | '`' | '*'))
+        .flat_map(around_arrow)
         .filter(|w| !w.is_empty() && *w != ">")
         .collect();
     let mut out = Condensed { repeat: 1, ..Condensed::default() };
@@ -86,16 +87,38 @@ fn without_list_mark(text: &str) -> &str {
     }
 }
 
-/// `17:19:52`, `[17:19:52.5]`, `17:19`, `2026-07-19 17:19:52 UTC`, `17:19:52–17:20:01` (the first).
+/// `/mcp->404` as the three words that it is.
+fn around_arrow(word: &str) -> [&str; 3] {
+    for arrow in ["-->", "==>", "->", "=>", "→", "⇒"] {
+        if let Some((target, status)) = word.split_once(arrow)
+            && (target.is_empty() || target.starts_with('/') || target.starts_with("http"))
+            && status_of(status).is_some()
+        {
+            return [target, arrow, status];
+        }
+    }
+    [word, "", ""]
+}
+
+/// `17:19:52`, `[17:19:52.5]`, `17:19`, `2026-07-19 17:19:52 UTC`, `17:19:52–17:20:01` (the first),
+/// `19/Jul/2026:17:19:52 +0000`, `Jul 19 17:19:52`.
 fn read_time(words: &[&str], at: &mut usize, out: &mut Condensed<'_>) {
     let trim = |word: &str| -> String {
         word.trim_matches(|c: char| matches!(c, '[' | ']' | '(' | ')' | ',' | '~')).to_owned()
     };
     let Some(first) = words.first().map(|w| trim(w)) else { return };
     let mut date = None;
-    if let Some((civil, _)) = time::iso8601(first.as_bytes()) {
+    let day_of_month = words.get(1).filter(|d| d.len() <= 2 && time::month(first.as_bytes()).is_some());
+    let named = day_of_month.and_then(|day| {
+        let text = format!("{first} {day} {}", trim(words.get(2)?));
+        time::syslog(text.as_bytes()).filter(|(_, len)| *len == text.len() && first.len() == 3)
+    });
+    if let Some((civil, _)) = time::iso8601(first.as_bytes()).or_else(|| time::clf(first.as_bytes())) {
         out.time = Some(civil);
         *at = 1;
+    } else if let Some((civil, _)) = named {
+        out.time = Some(civil);
+        *at = 3;
     } else {
         let mut word = first;
         if word.len() == 10
@@ -157,9 +180,10 @@ fn time_word(word: &str) -> Option<(Civil, bool)> {
 
 /// Everything behind the time.
 fn read_request<'a>(words: &[&'a str], from: usize, out: &mut Condensed<'a>) -> Option<()> {
-    const METHODS: [&str; 7] = ["POST", "GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"];
     let words = words.get(from..)?;
-    let method = words.iter().take(LOOSE_WORDS).position(|w| METHODS.contains(w));
+    let target_follows = |at: usize| words.get(at + 1).is_some_and(|w| bare(w).starts_with('/'));
+    let is_method = |(at, w): (usize, &&str)| method_of(w).is_some_and(|m| m == *w || target_follows(at));
+    let method = words.iter().enumerate().take(LOOSE_WORDS).position(is_method);
     // "initialize -> 200": what is not said to be anything else is a POST.
     let begin = method.or_else(|| words.iter().take(LOOSE_WORDS).position(|w| rpc_method(w).is_some()))?;
     let mut other_words = 0;
@@ -173,7 +197,7 @@ fn read_request<'a>(words: &[&'a str], from: usize, out: &mut Condensed<'a>) -> 
             None => other_words += 1,
         }
     }
-    out.method = method.and_then(|at| words.get(at)).unwrap_or(&"POST");
+    out.method = method.and_then(|at| words.get(at)).and_then(|w| method_of(w)).unwrap_or("POST");
     let mut rest = words.get(begin + usize::from(method.is_some())..)?;
     if let Some(target) = rest.first().map(|w| bare(w)).filter(|w| w.starts_with('/') || w.starts_with("http")) {
         out.target = Some(target);
@@ -253,9 +277,20 @@ fn read_measure(value: &str, next: &str, out: &mut Condensed<'_>) {
     }
 }
 
+/// `POST`, `"POST`, `post`.
+fn method_of(word: &str) -> Option<&'static str> {
+    const METHODS: [&str; 7] = ["POST", "GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"];
+    METHODS.into_iter().find(|m| m.eq_ignore_ascii_case(bare(word)))
+}
+
 /// May it stand between the target and the status?
 fn is_part_of_request(word: &str) -> bool {
-    is_arrow(word) || word.starts_with(['(', '[']) || word.starts_with("HTTP/") || rpc_method(word).is_some()
+    let is_leader = !word.contains(char::is_alphanumeric);
+    is_leader
+        || is_arrow(word)
+        || word.starts_with(['(', '['])
+        || word.starts_with("HTTP/")
+        || rpc_method(word).is_some()
 }
 
 /// A word without the marks around it.

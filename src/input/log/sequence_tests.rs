@@ -57,6 +57,14 @@ fn the_usual_ways_to_write_a_request() {
         ("17:19:52 DELETE https://mcp.example/mcp -> 200", "17:19:52 DELETE /mcp 200 x1"),
         ("17:19:52 initialize -> 200", "17:19:52 POST - 200 x1"),
         ("POST /mcp -> 404", "- POST /mcp 404 x1"),
+        ("17:19:52 \"POST /mcp HTTP/1.1\" 404 stale", "17:19:52 POST /mcp 404 x1 stale"),
+        ("17:19:52 POST /mcp->404 stale", "17:19:52 POST /mcp 404 x1 stale"),
+        ("17:19:52 POST /mcp ->404", "17:19:52 POST /mcp 404 x1"),
+        ("17:19:52 post /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
+        ("17:19:52 POST /mcp ........ 404 stale", "17:19:52 POST /mcp 404 x1 stale"),
+        ("19/Jul/2026:17:19:52 +0000 POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
+        ("[19/Jul/2026:12:19:52 -0500] POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
+        ("Jul 19 17:19:52 POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
     ] {
         assert_eq!(told(line), [expected], "{line}");
     }
@@ -71,6 +79,9 @@ fn what_is_no_request_is_none() {
         "INFO:     127.0.0.1:57788 - \"POST /mcp HTTP/1.1\" 200 OK",
         "POST /mcp 200 5.123 ms - 120",
         "17:19:52 the server was restarted",
+        "17:19:52 INFO Then get /mcp and 404 again",
+        "Jul 19 17:19:52 host python[7]: INFO:     10.0.0.21:0 - \"POST /mcp HTTP/1.1\" 200 OK",
+        "2026-11-29 19:42:08,100 INFO 127.0.0.1:57788 - \"POST /mcp HTTP/1.1\" 404",
         "## 404 -> 200",
     ] {
         assert!(told(line).is_empty(), "{line}");

@@ -85,11 +85,11 @@ fn clock(c: &Clock) -> Cell {
     let error = c.error_ms.filter(|e| *e > 0.0).map_or(String::new(), |e| format!(" ± {e:.1} ms"));
     let drift = c.drift_ppm.zip(c.drift_error_ppm);
     let drift = drift.map_or(String::new(), |(ppm, error)| format!(", drift {ppm:+.1} ± {error:.1} ppm"));
-    Cell::optional(c.offset_ms, |ms| {
-        let is_right = ms == 0.0 && drift.is_empty();
-        let text = if is_right { format!("as is{error}") } else { format!("{ms:+.1} ms{error}{drift}") };
-        Cell::short(text, ms.to_string())
-    })
+    let Some(ms) = c.offset_ms else { return Cell::short("not aligned", "") };
+    let off = if ms.abs() < 10_000.0 { format!("{ms:+.1} ms") } else { format!("{:+.3} s", ms / 1e3) };
+    let is_right = ms == 0.0 && drift.is_empty();
+    let text = if is_right { format!("as is{error}") } else { format!("{off}{error}{drift}") };
+    Cell::short(text, ms.to_string())
 }
 
 fn joined(joined: u64, ambiguous: u64) -> Cell {

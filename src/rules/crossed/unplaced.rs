@@ -2,7 +2,7 @@
 
 use super::told::sign;
 use crate::join::World;
-use crate::model::place::{Hop, Vantage};
+use crate::model::place::Hop;
 use crate::rules::Rule;
 use crate::rules::batch::batch;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request, call_name};
@@ -55,14 +55,10 @@ fn check(world: &World, claims: &mut Claims<'_>) {
                 if world.is_ambiguous(joint) { "perhaps its line (another call fits as well)" } else { "its line" };
             evidence.push(at_mark(line, mark, format!("{sure}, status {}", line.status.unwrap_or(0))));
         }
-        let through_proxy = world.visits.iter().any(|v| v.vantage == Vantage::Proxy);
-        let mut fault = vec![Hop::Client, Hop::Server];
-        if through_proxy {
-            fault.push(Hop::Proxy);
-        }
         claims.claim(Claim {
             confidence: verdict.confidence,
-            fault,
+            // That no input is a proxy's does not say that there is none.
+            fault: vec![Hop::Client, Hop::Server, Hop::Proxy],
             session: record.session.clone(),
             at: Some(call.asked),
             until: record.ended.map(|e| e.at),

@@ -2,7 +2,7 @@
 
 use crate::join::World;
 use crate::join::calls::JointCall;
-use crate::mcp::Visit;
+use crate::join::two_logs::may_be_cancelled;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
@@ -13,8 +13,6 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DEADLINES_S: [i64; 4] = [60, 120, 240, 300];
 /// How far from a deadline a call may have ended, ns.
 const NEAR_NS: i64 = 500_000_000;
-/// A cancel comes this near the end of the call that it cancels, ns.
-const CANCEL_NS: i64 = 2 * SECOND_NS;
 
 /// The claim about such a call.
 pub fn claim(world: &World, joint: &JointCall) -> Option<Claim> {
@@ -54,14 +52,4 @@ pub fn claim(world: &World, joint: &JointCall) -> Option<Claim> {
 
 fn at_deadline(took: i64) -> bool {
     DEADLINES_S.iter().any(|d| (took - d * SECOND_NS).abs() <= NEAR_NS)
-}
-
-/// Was a notification taken about when the call ended, which may have cancelled it?
-pub(super) fn may_be_cancelled(world: &World, visit: &Visit, took: i64) -> bool {
-    let Some(list) = visit.session.as_ref().and_then(|s| world.of_session.get(s)) else { return false };
-    let end = visit.asked.plus_ns(took);
-    let from =
-        list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|v| v.asked < end.plus_ns(-CANCEL_NS)));
-    let after = list.get(from..).unwrap_or_default().iter().filter_map(|v| world.visits.get(*v as usize));
-    after.take_while(|v| v.asked <= end.plus_ns(CANCEL_NS)).any(|v| v.is_post() && v.status == Some(202))
 }

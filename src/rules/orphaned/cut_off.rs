@@ -1,14 +1,17 @@
 //! `orphaned/cut-off`
 
 use super::record_shape::{Shape, shaped};
-use super::unanswered::{Orphan, claim, orphans};
+use super::two_logs::{self, Ending, unanswered};
+use super::unanswered::{Orphan, PATIENCE_NS, claim, orphans};
 use crate::join::World;
 use crate::join::fate::Fate;
 use crate::model::exchange::Peer;
 use crate::model::place::Hop;
+use crate::model::record::ClientOutcome;
 use crate::model::report::Severity;
+use crate::model::time::Time;
 use crate::rules::Rule;
-use crate::rules::claim::{Claim, Claims};
+use crate::rules::claim::{Claim, Claims, duration};
 use crate::rules::fault::behind_proxy;
 use crate::rules::stale::told::Told;
 
@@ -20,7 +23,8 @@ pub static RULE: Rule = Rule {
     doc: "\
 Something ended the call before its reply: a connection closed or reset, or a gateway's error in place of an answer.
 
-Evidence: the request and the frame that ended it; with both sides of a proxy, which side ended first.
+Evidence: the request and the frame that ended it; with both sides of a proxy, which side ended first. Without a \
+capture, the client's record that it got no answer and the proxy's line of a success without a byte make it probable.
 
 Looks like it and is legal: cancelled calls; a stream that the server closes and the client resumes; from 2026-07-28, \
 a caller that closes (which is the cancel).
@@ -47,6 +51,9 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             claims.claim(Claim { severity: Severity::Medium, fault, cleared, ..c });
         }
     }
+    for c in unanswered(world).filter(|t| t.ending != Ending::NoReply).filter_map(|t| two_logs::claim(world, &t)) {
+        claims.claim(c);
+    }
 }
 
 fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Hop>)> {
@@ -56,13 +63,14 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
         Fate::Gateway(status) => {
             let how = format!("status {status} stood in for an answer");
             match back_fate {
+                // The proxy's own note that its client left, whatever came of the call behind it.
+                _ if status == 499 => Some((how, vec![Hop::Client], vec![])),
                 Some(Fate::Gateway(s)) if s == status => Some((how, vec![Hop::Server], vec![Hop::Proxy])),
                 Some(Fate::Cut { by: Peer::Server, .. } | Fate::EndedEmpty) => {
                     Some((how, vec![Hop::Server], vec![Hop::Proxy]))
                 }
+                None | Some(Fate::Unobserved) => Some((how, vec![Hop::Proxy, Hop::Server], vec![])),
                 Some(_) => Some((how, vec![Hop::Proxy], vec![])),
-                None if status == 499 => Some((how, vec![Hop::Client], vec![])),
-                None => Some((how, vec![Hop::Proxy, Hop::Server], vec![])),
             }
         }
         Fate::Cut { by: Peer::Client, reset, .. } => {
@@ -77,12 +85,17 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
                 (how.to_owned(), hops, vec![])
             })
         }
-        Fate::Cut { by: Peer::Server, reset, .. } => {
+        Fate::Cut { by: Peer::Server, reset, mark } => {
             let how = if reset {
                 "the connection was reset by the answering side"
             } else {
                 "the answering side closed the connection"
             };
+            if let Some((early, waited)) = gave_up_before(world, orphan, mark.at) {
+                let how = format!("its caller had given up {} before {how}", duration(early));
+                // Who waited long gave up on a silent server.
+                return (waited < PATIENCE_NS).then(|| (how, vec![Hop::Client], vec![]));
+            }
             let (fault, cleared) = match back_fate {
                 Some(Fate::Cut { by: Peer::Client, .. }) => (vec![Hop::Proxy], vec![Hop::Server]),
                 Some(Fate::Cut { by: Peer::Server, .. } | Fate::EndedEmpty) => (vec![Hop::Server], vec![Hop::Proxy]),
@@ -106,4 +119,15 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
         },
         _ => None,
     }
+}
+
+/// How long before `at` the client says that it gave the call up, as far as the clocks can tell, and how long it had
+/// waited, ns.
+fn gave_up_before(world: &World, orphan: &Orphan<'_>, at: Time) -> Option<(i64, i64)> {
+    let record = orphan.joint.client.and_then(|c| world.visit_of(c))?;
+    let gave_up = matches!(record.client_outcome, Some(ClientOutcome::Timeout | ClientOutcome::Aborted));
+    let clock = world.logs.offsets.get(&record.input).copied().flatten().map_or(0, |o| o.error_ns);
+    let ended = record.ended?.at;
+    let early = at.since(ended) - clock.max(record.at.error_ns);
+    (gave_up && early > 0).then(|| (early, ended.since(record.asked)))
 }

@@ -10,7 +10,7 @@ use crate::rules::claim::Claims;
 pub static RULE: Rule = Rule {
     name: "orphaned/empty-success",
     says: "as never-sent, but the client recorded a success with no content",
-    faults: &[Hop::Client, Hop::Proxy],
+    faults: &[Hop::Client, Hop::Proxy, Hop::Server],
     doc: "\
 The client recorded a success without content for a call that was never sent: its user believes that the tool found \
 nothing.

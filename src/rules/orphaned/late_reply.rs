@@ -1,6 +1,7 @@
 //! `orphaned/late-reply`
 
 use super::false_timeout::{before_ns, timed_out};
+use super::two_logs::late;
 use crate::join::World;
 use crate::join::fate::Fate;
 use crate::model::report::Severity;
@@ -16,7 +17,8 @@ pub static RULE: Rule = Rule {
 The caller had closed its side, or recorded a timeout, when the reply came. Nobody is proved to be at fault: the \
 server answered, the caller had stopped waiting.
 
-Evidence: the frame of the caller's close and the frame of the reply.
+Evidence: the frame of the caller's close and the frame of the reply. Without a capture, a proxy's line that ends later \
+than the timeout in the client's record, with bytes, makes it possible.
 
 Looks like it and is legal: after a cancel a late reply is expected and no finding; a caller that half-closes after its \
 request and reads on.
@@ -57,6 +59,14 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             shown: "answered late".into(),
             ..Claim::default()
         });
+    }
+    for (after, claim) in late(world) {
+        let summary = format!(
+            "the proxy was done with {} {} after its client had recorded a timeout, and had sent something.",
+            claim.summary,
+            duration(after)
+        );
+        claims.claim(Claim { summary, ..claim });
     }
 }
 

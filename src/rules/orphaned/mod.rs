@@ -11,5 +11,6 @@ pub mod never_sent;
 pub mod no_reply;
 mod record_shape;
 pub mod stray_reply;
+mod two_logs;
 mod unanswered;
-mod unsent;
+pub(super) mod unsent;

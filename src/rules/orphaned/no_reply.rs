@@ -1,6 +1,7 @@
 //! `orphaned/no-reply`
 
 use super::record_shape::{Shape, shaped};
+use super::two_logs::{self, Ending, unanswered};
 use super::unanswered::{Orphan, claim, orphans};
 use crate::join::World;
 use crate::join::fate::Fate;
@@ -8,7 +9,7 @@ use crate::model::exchange::Peer;
 use crate::model::place::Hop;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, call_name};
-use crate::rules::fault::server_side;
+use crate::rules::fault::{behind_proxy, server_side};
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -21,7 +22,8 @@ the call whose reply went to another caller, or was dropped.
 
 Evidence: the request, and the end of its stream: a clean end without a message, an empty body, keep-alives until the \
 caller gave up. An access log alone makes it possible: status 200, no body, and an end at a usual deadline (60, 120, \
-240 or 300 s); so do an access log and the client's record of a timeout that end together.
+240 or 300 s); so do an access log and the client's record of a timeout that end together, or of no answer beside a \
+line of no byte.
 
 Looks like it and is legal: cancelled calls, which may stay unanswered; a stream that breaks and is resumed; \
 subscriptions/listen, which may never be answered; calls still open when the input ends; in an access log also a 202, \
@@ -38,6 +40,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let Some(c) = claim(world, &orphan, how(&orphan)) else { continue };
         let blame = server_side(world, &orphan.joint.hops);
         let mut c = Claim { fault: blame.fault, cleared: blame.cleared, ..c };
+        // Behind a proxy the caller that gave up is the proxy, which may have had no patience.
+        let gave_up = orphan.partner.is_none() && matches!(orphan.fate, Fate::Cut { by: Peer::Client, .. });
+        if gave_up && behind_proxy(world, Some(orphan.front)) {
+            c.fault.push(Hop::Proxy);
+        }
         if let Some(other) = orphan.partner.and_then(|p| world.hop_call(p).map(|x| (p, x))) {
             c.fault.push(Hop::Client);
             c.others.extend(world.key(other.0));
@@ -54,7 +61,9 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     for s in shaped(world, claims, Shape::Hung) {
         s.claim(world, vec![Hop::Server, Hop::Proxy]).into_iter().for_each(|c| claims.claim(c));
     }
-    for c in world.calls.iter().filter_map(|j| super::access_shape::claim(world, j)) {
+    let by_two_logs =
+        unanswered(world).filter(|t| t.ending == Ending::NoReply).filter_map(|t| two_logs::claim(world, &t));
+    for c in by_two_logs.chain(world.calls.iter().filter_map(|j| super::access_shape::claim(world, j))) {
         claims.claim(c);
     }
 }

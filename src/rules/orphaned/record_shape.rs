@@ -1,9 +1,9 @@
 //! What an access line and the client's record say together of a call, where no input shows bodies.
 
-use super::access_shape::may_be_cancelled;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::two_logs::may_be_cancelled;
 use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;

@@ -10,7 +10,7 @@ use crate::rules::claim::{Claim, Claims, at_mark, at_request, call_name, duratio
 
 /// A caller that waited this long before it closed had given up on a silent server; one that
 /// closed sooner than this ended the call itself. ns.
-const PATIENCE_NS: i64 = 30_000_000_000;
+pub(super) const PATIENCE_NS: i64 = 30_000_000_000;
 
 /// A call without a reply, as its caller saw it.
 pub struct Orphan<'w> {

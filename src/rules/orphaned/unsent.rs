@@ -72,6 +72,16 @@ fn is_bare(result: &[u8]) -> bool {
     is_list && all_blank && scan::member(result, "structuredContent").is_none()
 }
 
+/// Who can have kept a call from the inputs that do not show it: a proxy too, where all of them look from behind it,
+/// and the server, where its own log alone lacks what it may have taken and never answered.
+pub fn culprits(coverage: &Coverage) -> Vec<Hop> {
+    match (coverage.is_behind, coverage.as_asked) {
+        (false, _) => vec![Hop::Client],
+        (true, true) => vec![Hop::Client, Hop::Proxy],
+        (true, false) => vec![Hop::Client, Hop::Proxy, Hop::Server],
+    }
+}
+
 /// The claim, with what both rules have in common.
 pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     let (call, visit) = (world.hop_call(u.record)?, world.visit_of(u.record)?);
@@ -97,14 +107,9 @@ pub fn claim(world: &World, u: &Unsent<'_>, what: &str) -> Option<Claim> {
     }
     Some(Claim {
         confidence: u.coverage.confidence,
-        // What never reached the proxy can have failed neither there nor behind it; seen from behind it alone, it
-        // may have been lost there.
-        fault: if u.coverage.is_behind { vec![Hop::Client, Hop::Proxy] } else { vec![Hop::Client] },
-        cleared: match (u.coverage.confidence > Confidence::Possible, u.coverage.is_behind) {
-            (false, _) => vec![],
-            (true, true) => vec![Hop::Server],
-            (true, false) => vec![Hop::Proxy, Hop::Server],
-        },
+        fault: culprits(&u.coverage),
+        // What never reached the proxy can have failed neither there nor behind it.
+        cleared: if u.coverage.confidence > Confidence::Possible { vec![Hop::Proxy, Hop::Server] } else { vec![] },
         session: visit.session.clone(),
         at: Some(call.asked),
         until: visit.ended.map(|e| e.at),

@@ -118,9 +118,9 @@ fn blame(world: &World, list: &[(u32, Trouble)]) -> Blame {
     let mut blame = Blame { fault: vec![Hop::Proxy, Hop::Server], ..Blame::default() };
     let both = list.iter().all(|(v, t)| {
         let chain = world.chains.of.get(*v as usize).and_then(|c| world.chains.all.get(*c as usize));
-        let back = chain.and_then(|c| c.last()).filter(|b| *b != v).and_then(|b| world.visits.get(*b as usize));
-        matches!(t, Trouble::Refused)
-            || back.is_some_and(|b| b.client_closed.is_some() || b.end == Some(End::ClientClosed))
+        let mut backs = chain.into_iter().flatten().filter(|b| *b != v).filter_map(|b| world.visits.get(*b as usize));
+        // A server's own line among them does not say who closed.
+        matches!(t, Trouble::Refused) || backs.any(|b| b.client_closed.is_some() || b.end == Some(End::ClientClosed))
     });
     if both && list.iter().any(|(_, t)| matches!(t, Trouble::Dropped)) {
         // Behind the proxy it is the proxy that closes.

@@ -27,7 +27,10 @@ What to do: make ids unique over all that share a session.",
 
 fn check(world: &World, claims: &mut Claims<'_>) {
     for joint in &world.calls {
-        let reuse = joint.hops.iter().find_map(|c| world.reuses.get(c).map(|e| (*c, *e)));
+        // Where packets show the call they tell what was in flight, else the client's own record does.
+        let is_shown = joint.hops.iter().filter_map(|c| world.visit_of(*c)).any(|v| v.place.is_frame);
+        let told = joint.client.iter().filter(|_| !is_shown);
+        let reuse = joint.hops.iter().chain(told).find_map(|c| world.reuses.get(c).map(|e| (*c, *e)));
         let Some((later, earlier)) = reuse else { continue };
         if claims.has("crossed", joint.key) {
             continue;
@@ -40,7 +43,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let (first, second) = (call_name(world, a), call_name(world, b));
         claims.claim(Claim {
             severity: Severity::Low,
-            confidence: if x.response_gap { Confidence::Probable } else { Confidence::Certain },
+            confidence: if x.response_gap || !is_shown { Confidence::Probable } else { Confidence::Certain },
             fault: vec![Hop::Client],
             session: world.session_of(later),
             at: Some(b.asked),

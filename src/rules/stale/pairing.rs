@@ -157,12 +157,15 @@ impl<'w> Handshakes<'w> {
         let mut out = vec![];
         for initialize in near {
             let Some(x) = self.world.visits.get(initialize as usize) else { continue };
-            if !same_endpoint(first, x) || x.given.as_ref() == Some(&r.session) {
+            let Some((a, b)) = r.refusals.first().and_then(|f| at_one_hop(self.world, *f, initialize)) else {
+                continue;
+            };
+            if !same_endpoint(a, b) || x.given.as_ref() == Some(&r.session) {
                 continue;
             }
-            let (delay_ns, rank) = (x.asked.since(first.asked), rank(first, x));
+            let (delay_ns, rank) = (x.asked.since(first.asked), rank(a, b));
             if let Some(kind) = self.kind(first, x, delay_ns, rank) {
-                let differs = rank > 2 || rank == 2 && first.peer.is_some() && x.peer.is_some();
+                let differs = rank > 2 || rank == 2 && a.peer.is_some() && b.peer.is_some();
                 out.push(Candidate { kind, rank, delay_ns, refused, initialize, differs });
             }
         }
@@ -199,6 +202,17 @@ impl<'w> Handshakes<'w> {
         };
         count(&self.times, -ALONE_NS, ALONE_NS) == 1 && count(&self.refused_in_words, -REINIT_UNKNOWN_NS, 0) == 1
     }
+}
+
+/// Two requests as seen at one place, the nearest to the client that saw both; where there is none, as seen nearest
+/// to the client each.
+fn at_one_hop(world: &World, a: u32, b: u32) -> Option<(&Visit, &Visit)> {
+    let chain = |v: u32| world.chains.of.get(v as usize).and_then(|c| world.chains.all.get(*c as usize));
+    let hop = |v: u32| world.hop_of.get(v as usize);
+    let of_b = chain(b).map_or(&[][..], |c| c);
+    let both = chain(a).into_iter().flatten().find_map(|x| Some((*x, *of_b.iter().find(|y| hop(**y) == hop(*x))?)));
+    let (x, y) = both.unwrap_or((a, b));
+    world.visits.get(x as usize).zip(world.visits.get(y as usize))
 }
 
 /// Did `b` come before `a`? Within one log the order of lines tells, whose times may be coarse.

@@ -12,13 +12,14 @@ use crate::model::place::Hop;
 use crate::model::report::{CallKey, Confidence, Severity, Window};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_line, at_mark, at_request, duration};
+use crate::rules::orphaned::unsent::culprits;
 use rustc_hash::FxHashMap;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
     name: "stale/404-window",
     says: "an old session id got 404 and the client re-initialised: the window, its cause, the calls lost in it",
-    faults: &[Hop::Client],
+    faults: &[Hop::Client, Hop::Proxy, Hop::Server],
     doc: "\
 A session ends without the client's knowledge (restart, idle eviction, another replica). Its next request gets 404, and \
 the client starts a new session, as it must. Calls that were refused and not sent again, or issued meanwhile and never \
@@ -72,7 +73,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         claims.claim(Claim {
             severity: if lost > 0 { Severity::Medium } else { Severity::Low },
             confidence: confidence(world, story, &window),
-            fault: if lost > 0 { vec![Hop::Client] } else { vec![] },
+            fault: fault(world, &window),
             session: Some(r.session.clone()),
             at: window.opened,
             until: window.recovered.or(window.initialize),
@@ -116,13 +117,26 @@ fn in_words(world: &World, claims: &mut Claims<'_>, stories: &[Story]) {
     }
 }
 
+/// Who lost the calls: the client, which did not send them again, or what kept them from the inputs.
+fn fault(world: &World, window: &Window) -> Vec<Hop> {
+    let of_call = |key: &CallKey| {
+        let joint = world.calls.get(world.calls.binary_search_by_key(key, |j| j.key).ok()?)?;
+        let alone = joint.client.filter(|_| joint.hops.is_empty() && joint.lines.is_empty());
+        Some(alone.and_then(|c| world.coverage(c)).map_or_else(|| vec![Hop::Client], |c| culprits(&c)))
+    };
+    // The fewest that one of them can be laid to.
+    window.lost.iter().filter_map(of_call).min_by_key(Vec::len).unwrap_or_default()
+}
+
 /// That calls were lost is no surer than that the logs would have shown them.
 fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     // A request that is taken for an `initialize`, and of which no log says what session it began.
     let first = story.refused.refusals.first().and_then(|v| world.visits.get(*v as usize));
-    let unnamed = window.new_session.is_none() && first.is_some_and(|v| !v.place.is_frame);
-    // A server's words tell nothing of who asked.
-    if unnamed || first.is_some_and(is_unlogged) {
+    let by_line = first.is_some_and(|v| !v.place.is_frame);
+    // So does one that cannot say what came of a call that the client made in it; a server's words tell nothing of who
+    // asked.
+    let is_open = window.new_session.is_none() || story.has_unknown && window.lost.is_empty();
+    if by_line && is_open || first.is_some_and(is_unlogged) {
         return Confidence::Possible;
     }
     let known = match story.identity {

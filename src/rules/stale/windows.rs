@@ -28,6 +28,8 @@ pub struct Story {
     pub window: Option<Window>,
     /// How sure it is that the new handshake is the refused client's.
     pub identity: Identity,
+    /// The client made calls in it of which no input can say what came of them.
+    pub has_unknown: bool,
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
     /// Somebody of the same address started anew right after the last refusal.
@@ -53,13 +55,15 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
                 let init = p.initialize;
                 !alternates || is_told(world, &r, init, |shown| shown.sessions) && left(world, &r, init)
             });
-        let window = initialize
+        let found = initialize
             .and_then(|Paired { initialize: v, .. }| window(world, &r, v, cause(world, &r, &restarts, &told), &alone));
+        let (window, has_unknown) = found.map_or((None, false), |(w, u)| (Some(w), u));
         let followed = pairs.get(&i).is_some_and(|p| p.rank <= 1 && at_once(world, &r, p.initialize));
         Story {
             identity: initialize.map_or(Identity::Same, |p| p.identity),
             initialize: initialize.map(|p| p.initialize),
             window,
+            has_unknown,
             refused: r,
             last,
             followed,
@@ -159,7 +163,7 @@ impl<'w> Alone<'w> {
     }
 }
 
-fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>) -> Option<Window> {
+fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>) -> Option<(Window, bool)> {
     let first = world.visits.get(*r.refusals.first()? as usize)?;
     let initialize = world.visits.get(init as usize)?;
     let new = initialize.given.clone();
@@ -196,10 +200,11 @@ fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>
     };
     let until = next.or(next_call);
     let claimed = [alone.of_session(new.as_ref()), alone.of_session(Some(&r.session))].concat();
-    lost.extend(unsent_in(world, &claimed, first.answered(), until));
+    let (unsent, unknown) = unseen_in(world, &claimed, first.answered(), until);
+    lost.extend(unsent);
     lost.sort_unstable();
     lost.dedup();
-    Some(Window {
+    let window = Window {
         stale_session: Some(r.session.clone()),
         new_session: new,
         opened: Some(first.answered()),
@@ -212,7 +217,8 @@ fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>
         trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
         lost,
         sequence: sequence(world, r, init, &after),
-    })
+    };
+    Some((window, unknown > 0))
 }
 
 /// The requests of the new session after its `initialize`, in order.
@@ -283,12 +289,19 @@ fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
     lost
 }
 
-/// Calls that the client says it issued in the window and that no other vantage point saw.
-fn unsent_in(world: &World, alone: &[(HopCallId, CallKey, &Visit)], opened: Time, until: Option<Time>) -> Vec<CallKey> {
+/// Calls that the client says it issued in the window and that no other vantage point saw, and how many there are
+/// of which none would have shown whether they were sent.
+fn unseen_in(
+    world: &World,
+    alone: &[(HopCallId, CallKey, &Visit)],
+    opened: Time,
+    until: Option<Time>,
+) -> (Vec<CallKey>, usize) {
     let within = |v: &Visit| v.asked >= opened && until.is_none_or(|t| v.asked <= t);
     let hurts = |v: &Visit| v.requests().all(|q| matters(q.method.as_deref()));
-    let unsent = alone.iter().filter(|(c, _, v)| world.coverage(*c).is_some() && within(v) && hurts(v));
-    unsent.map(|(_, key, _)| *key).collect()
+    let within = alone.iter().filter(|(_, _, v)| within(v) && hurts(v));
+    let (unsent, rest): (Vec<_>, Vec<_>) = within.partition(|(c, _, _)| world.coverage(*c).is_some());
+    (unsent.iter().map(|(_, key, _)| *key).collect(), rest.len())
 }
 
 fn cause(world: &World, r: &Refused, restarts: &FxHashMap<Time, bool>, told: &Told<'_>) -> Cause {
