@@ -118,6 +118,12 @@ mod tests {
             if behind && last.is_none() {
                 continue;
             }
+            let mut blame = eliminate(&row, behind);
+            if last.is_some() && !row.contains(&Some(true)) {
+                // Nothing is known to be wrong.
+                assert!(blame.fault.is_empty() && blame.cleared.is_empty(), "{row:?} behind {behind}: {blame:?}");
+                continue;
+            }
             let between = (0..last.unwrap_or(0)).map(Place::Behind);
             let beyond = (!behind).then_some(Place::Beyond);
             let can_be = |place: &Place| {
@@ -128,14 +134,13 @@ mod tests {
             let mut fault: Vec<Hop> = places.iter().map(hop).collect();
             fault.sort_unstable();
             fault.dedup();
-            let mut blame = eliminate(&row, behind);
             blame.fault.sort_unstable();
             assert!(blame.cleared.iter().all(|h| !blame.fault.contains(h)), "{row:?} behind {behind}: {blame:?}");
             if places.is_empty() {
-                // Wrong twice over, or nowhere: nobody is cleared of what one mistake does not explain.
+                // Wrong twice over: nobody is cleared of what one mistake does not explain.
                 let is_mended = row.contains(&Some(true)) && last.and_then(|l| row.get(l)) == Some(&Some(false));
                 assert!(blame.cleared.is_empty() || is_mended, "{row:?} behind {behind}: {blame:?}");
-                assert_eq!(blame.fault.is_empty(), !row.contains(&Some(true)), "{row:?} behind {behind}: {blame:?}");
+                assert!(!blame.fault.is_empty(), "{row:?} behind {behind}");
                 continue;
             }
             told += 1;
@@ -145,7 +150,7 @@ mod tests {
                 [Hop::Server, Hop::Proxy].into_iter().filter(|h| is_known && !fault.contains(h)).collect();
             assert_eq!(blame.cleared, cleared, "{row:?} behind {behind}");
         }
-        assert_eq!(told, 146);
+        assert_eq!(told, 103);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
 Something ended the call before its reply: a connection closed or reset, or a gateway's error in place of an answer.
 
 Evidence: the request and the frame that ended it; with both sides of a proxy, which side ended first. Without a \
-capture, the client's record that it got no answer and the proxy's line of a success without a byte make it probable.
+capture, the client's record that it got no answer and the proxy's line of a success without a byte make it possible.
 
 Looks like it and is legal: cancelled calls; a stream that the server closes and the client resumes; from 2026-07-28, \
 a caller that closes (which is the cancel).

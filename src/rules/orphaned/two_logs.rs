@@ -125,8 +125,8 @@ pub fn claim(world: &World, told: &Told<'_>) -> Option<Claim> {
     }
     Some(Claim {
         severity: if told.ending == Ending::NoReply { Severity::High } else { Severity::Medium },
-        // Two inputs say so, and neither shows what was on the wire.
-        confidence: Confidence::Probable,
+        // Which line is the call's is told by times, which a line that is missing beside it makes another's.
+        confidence: Confidence::Possible,
         fault,
         session: told.record.session.clone().or_else(|| told.line.session.clone()),
         at: Some(call.asked),
