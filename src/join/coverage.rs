@@ -184,9 +184,7 @@ impl World {
                 lacks != Lacks::None
             })
             .collect();
-        // Behind a proxy a capture shows what that passed on, and not all that it took.
-        let is_front = |i: &u32| !records.behind.contains(&(visit.input, *i));
-        let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i) && is_front(i));
+        let whole = captures.iter().any(|i| !self.lossy_inputs.contains(i));
         let as_asked = !captures.is_empty();
         if captures.is_empty() && logs.is_empty() {
             return None;

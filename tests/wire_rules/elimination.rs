@@ -372,6 +372,8 @@ pub fn who_gave_up_first_ended_it() {
     let x = late.back.at(20_001).tool(&s, 500, "journal_append", r#"{"entry":"walk-0017"}"#);
     late.back.open(x);
     late.back.at(25_500).server_close(x);
+    let x = late.back.at(20_021).tool(&s, 501, "entity_update", r#"{"entity":"park-0042"}"#);
+    late.back.at(20_318).answer(x, &update_result("park-0042"));
     late.usual(&s, 90_000, 600);
     seen.back = late.back;
     let by_client = ["orphaned/cut-off journal_append#500 by client, medium"];
