@@ -48,7 +48,7 @@ pub fn shaped<'w>(world: &'w World, claims: &Claims<'_>, wanted: Shape) -> Vec<S
         let line = world.visit_of(at)?;
         let has_bodies =
             joint.hops.iter().filter_map(|c| world.visit_of(*c)).any(|v| v.place.is_frame || !v.replies.is_empty());
-        if has_bodies || line.status != Some(200) || !line.is_post() || world.is_ambiguous(joint) {
+        if has_bodies || line.status != Some(200) || !line.is_post() || is_unsure(world, at, joint.client) {
             return None;
         }
         let error_ns = error_of(world, record) + error_of(world, line);
@@ -56,6 +56,12 @@ pub fn shaped<'w>(world: &'w World, claims: &Claims<'_>, wanted: Shape) -> Vec<S
         Some(Shaped { joint, record, line, at, error_ns, shape })
     });
     all.filter(|s| s.shape == wanted).collect()
+}
+
+/// May the line, or the record, be another call's? That a further log's line may be takes nothing from the two.
+fn is_unsure(world: &World, line: HopCallId, record: Option<HopCallId>) -> bool {
+    let visits = [Some(line), record].into_iter().flatten().filter_map(|c| world.hop_call(c));
+    visits.map(|c| c.visit).any(|v| world.logs.ambiguous.contains(&v))
 }
 
 fn shape(world: &World, record: &Visit, line: &Visit, error_ns: i64) -> Option<Shape> {

@@ -97,6 +97,7 @@ fn in_words(world: &World, claims: &mut Claims<'_>, stories: &[Story]) {
             continue;
         }
         let began = match begun.after(first.asked, first.asked.plus_ns(REINIT_UNKNOWN_NS)) {
+            0 => "no session began".to_owned(),
             1 => "one session began".to_owned(),
             n => format!("{n} sessions began"),
         };
