@@ -94,3 +94,22 @@ fn a_refused_session_s_name_does_not_show_that_others_were_not_used() {
     let report = analyzed(&with_access_lines(&busy()));
     assert!(!rules(&report).contains(&"stale/reinit-storm"), "{:?}", report.findings);
 }
+
+/// The client's clock is an hour ahead, and nothing says by how much: that its answers came later than the refusal on
+/// the server's clock does not mean that the session lived on.
+#[test]
+fn what_a_client_of_another_clock_got_does_not_undo_a_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal_path, client_path) = (folder.path().join("journal.log"), folder.path().join("client.jsonl"));
+    std::fs::write(&journal_path, with_access_lines(&journal())).unwrap();
+    let call = |minute: u32, id: u32| {
+        format!(
+            "{{\"at\":\"2026-11-29T21:{minute:02}:11.000Z\",\"ended\":\"2026-11-29T21:{minute:02}:11.400Z\",\"tool\":\"search\",\
+             \"id\":{id},\"session\":\"{OLD}\",\"outcome\":\"ok\",\"text\":\"found\"}}\n"
+        )
+    };
+    std::fs::write(&client_path, [call(1, 1), call(9, 2)].concat()).unwrap();
+    let both = analyze(&[client_path, journal_path]);
+    assert!(both.inputs.iter().any(|i| i.clock.offset_ms.is_none()), "{:?}", both.inputs);
+    assert!(rules(&both).contains(&"stale/404-window"), "{:?}", both.findings);
+}

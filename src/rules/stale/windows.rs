@@ -70,9 +70,13 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
         }
     });
     let lives = |s: &Story| {
-        let last = s.refused.refusals.last().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
+        let last = s.refused.refusals.last().and_then(|v| world.visits.get(*v as usize));
         let later = alone.of_session(Some(&s.refused.session)).iter().map(|(_, _, v)| *v);
-        later.filter(|v| was_answered(v)).any(|v| last.is_some_and(|t| v.asked > t))
+        // On clocks that could not be aligned nothing is later.
+        let is_later = |v: &Visit, last: &Visit| {
+            v.asked > last.answered() && world.logs.is_aligned(v.input) && world.logs.is_aligned(last.input)
+        };
+        later.filter(|v| was_answered(v)).any(|v| last.is_some_and(|last| is_later(v, last)))
     };
     // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
     let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
