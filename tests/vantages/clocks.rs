@@ -1,7 +1,8 @@
 //! One clock over several sources, whatever theirs say.
 
-use super::{FILES, analyze, fixture, rules, said};
+use super::{FILES, analyze, fixture, nginx, rules, said};
 use chrono::{Duration, NaiveDateTime};
+use crosswire::model::report::Confidence;
 use std::path::{Path, PathBuf};
 
 /// The text with every `2026-11-29T19:42:40` and every epoch of nginx moved.
@@ -275,4 +276,26 @@ fn a_session_that_is_refused_by_turns_did_not_begin_again() {
     std::fs::write(&journal, entries.iter().map(entry).collect::<String>()).unwrap();
     let found = rules(&analyze(&[access, journal]));
     assert!(found.contains(&"session/replica-split"), "{found:?}");
+}
+
+/// Of a session that replicas refuse by turns a log does not tell which refusal was the last.
+#[test]
+fn a_window_of_a_session_that_is_refused_by_turns_is_possible() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = folder.path().join("access.log");
+    let (old, new) = ("11e3e3ac3d1c4c0fa53d4f0e2c6fb5d1", "0344c02a3d1c4c0fa53d4f0e2c6fb5d2");
+    let lines = [
+        nginx(1, 200, "", old),
+        nginx(2, 202, old, old),
+        nginx(3, 404, old, ""),
+        nginx(4, 200, old, old),
+        nginx(5, 404, old, ""),
+        nginx(6, 200, "", new),
+        nginx(7, 202, new, new),
+        nginx(8, 200, new, new),
+    ];
+    std::fs::write(&access, lines.join("\n") + "\n").unwrap();
+    let report = analyze(&[access]);
+    let windows: Vec<_> = report.findings.iter().filter(|f| f.rule == "stale/404-window").collect();
+    assert!(windows.len() == 1 && windows[0].confidence == Confidence::Possible, "{:?}", report.findings);
 }

@@ -137,7 +137,8 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     // So does one that cannot say what came of a call that the client made in it; a server's words tell nothing of who
     // asked.
     let is_open = window.new_session.is_none() || story.has_unknown && window.lost.is_empty();
-    if by_line && is_open || first.is_some_and(is_unlogged) {
+    // Where replicas take turns, a line that is missing makes of a turn the end.
+    if by_line && (is_open || story.takes_turns) || first.is_some_and(is_unlogged) {
         return Confidence::Possible;
     }
     let known = match story.identity {

@@ -30,6 +30,8 @@ pub struct Story {
     pub identity: Identity,
     /// The client made calls in it of which no input can say what came of them.
     pub has_unknown: bool,
+    /// The session was answered again after a refusal, if only by the client's word.
+    pub takes_turns: bool,
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
     /// Somebody of the same address started anew right after the last refusal.
@@ -64,6 +66,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
             initialize: initialize.map(|p| p.initialize),
             window,
             has_unknown,
+            takes_turns: alternates || answers_again(world, &r, &alone),
             refused: r,
             last,
             followed,
@@ -81,6 +84,13 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
     // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
     let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
     stories.filter(|s| (s.last || s.window.is_some()) && seen(s) && !lives(s)).collect()
+}
+
+/// Does the client say that the session was answered after its first refusal?
+fn answers_again(world: &World, r: &Refused, alone: &Alone<'_>) -> bool {
+    let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
+    let mut later = alone.of_session(Some(&r.session)).iter().filter(|(_, _, v)| was_answered(v));
+    first.is_some_and(|t| later.any(|(_, _, v)| v.asked > t))
 }
 
 /// Is what came after the refusal told in the way in which that was: by the log itself, where it `shows` it, or by a
