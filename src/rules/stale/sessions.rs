@@ -36,6 +36,9 @@ pub struct Refused {
     pub was_known: bool,
     /// Its story may have begun before the input: how it opened was not seen.
     pub begun_before: bool,
+    /// Something answered after a refusal may have been of it: a line that may be another session's, or one on a clock
+    /// that could not be aligned.
+    pub may_alternate: bool,
     /// Refused with 404, as the specification wants, as far as can be told.
     pub right_status: bool,
 }
@@ -152,6 +155,8 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         Some(answered) if !is_reinitialised(get(answered)?) => Standing::Alternates { refused: first, answered },
         _ => Standing::Gone,
     };
+    let may_be_back = |x: &Visit| sent_after(x) && !is_reinitialised(x);
+    let may_alternate = standing == Standing::Gone && visits.iter().filter_map(|v| get(*v)).any(may_be_back);
     let right_status = refusals.iter().filter_map(|v| get(*v)).any(|v| v.status.is_none_or(|s| s == 404));
     Some(Refused {
         begun_before,
@@ -160,6 +165,7 @@ fn refused(world: &World, session: &SessionId, visits: Vec<u32>) -> Option<Refus
         refusals,
         visits,
         standing,
+        may_alternate,
         right_status,
     })
 }

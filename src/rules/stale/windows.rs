@@ -30,7 +30,7 @@ pub struct Story {
     pub identity: Identity,
     /// The client made calls in it of which no input can say what came of them.
     pub has_unknown: bool,
-    /// The session was answered again after a refusal, if only by the client's word.
+    /// The session was answered again after a refusal, if only by the client's word or by a line that may be another's.
     pub takes_turns: bool,
     /// Nothing was answered on the session after these refusals.
     pub last: bool,
@@ -66,7 +66,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
             initialize: initialize.map(|p| p.initialize),
             window,
             has_unknown,
-            takes_turns: alternates || answers_again(world, &r, &alone),
+            takes_turns: alternates || r.may_alternate || answers_again(world, &r, &alone),
             refused: r,
             last,
             followed,
