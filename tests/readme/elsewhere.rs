@@ -60,9 +60,10 @@ impl Elsewhere {
         let program = Path::new(env!("CARGO_BIN_EXE_crosswire")).parent().unwrap();
         let stand_ins = root.join("tests/readme/stand-ins");
         let path = std::env::var("PATH").unwrap();
-        let mut command = Command::new("bash");
+        // Where tests run in the background of a script, Ctrl-C is ignored, which a stand-in that waits would inherit.
+        let mut command = Command::new("env");
         command
-            .args(["-c", line])
+            .args(["--default-signal=INT", "bash", "-c", line])
             .current_dir(&self.folder)
             .env("PATH", format!("{}:{}:{path}", stand_ins.display(), program.display()))
             .env("ROOT", root)
