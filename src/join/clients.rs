@@ -175,6 +175,12 @@ pub fn was_answered(record: &Visit) -> bool {
     record.client_outcome == Some(ClientOutcome::Ok) && (!record.replies.is_empty() || text())
 }
 
+/// Is what was `seen` of a call behind a proxy, as its client's `record` tells: on a connection that is not the
+/// client's own?
+pub fn beyond_proxy(record: &Visit, seen: &Visit) -> bool {
+    seen.forwarded || record.port.zip(seen.port).is_some_and(|(own, other)| own != other)
+}
+
 /// Does it tell when the request was sent?
 fn begins(visit: &Visit) -> bool {
     visit.place.is_frame || visit.duration_ns.is_some()

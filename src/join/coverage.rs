@@ -2,7 +2,7 @@
 
 use super::answers::HopCallId;
 use super::calls::World;
-use super::clients::was_answered;
+use super::clients::{beyond_proxy, was_answered};
 use super::content::Verdict;
 use super::handlers::ServerLog;
 use super::sources::file_of;
@@ -85,10 +85,9 @@ impl Records {
         for joint in &world.calls {
             let Some(client) = joint.client.and_then(|c| world.visit_of(c)) else { continue };
             for v in joint.hops.iter().filter_map(|h| world.visit_of(*h)).filter(|v| v.place.is_frame) {
-                let ports = client.port.zip(v.port);
-                if v.forwarded || ports.is_some_and(|(a, b)| a != b) {
+                if beyond_proxy(client, v) {
                     behind.insert((client.input, v.input));
-                } else if ports.is_some() {
+                } else if client.port.is_some() && v.port.is_some() {
                     beside.insert((client.input, v.input));
                 }
                 let list = captures.entry(client.input).or_default();
@@ -211,21 +210,17 @@ impl World {
 
     /// Does a log go on for long enough around a call to have a line of it?
     fn would_show(&self, log: u32, record: &Visit, records: &Records) -> bool {
-        let (at, by, error) = (record.asked, record.asked.plus_ns(ON_ITS_WAY_NS), self.clock_error(log) + SLACK_NS);
+        let (at, by, error) =
+            (record.asked, record.asked.plus_ns(ON_ITS_WAY_NS), self.logs.clock_error(log) + SLACK_NS);
         let over = record.ended.map_or(by, |m| by.max(m.at));
         // One that writes a line when its call is over lacks those that were open when it ended. What stands at the
         // beginning may be of the same moment as what was cut off before it.
         self.spans(log, at.plus_ns(-error), if records.late.contains(&log) { over.plus_ns(error) } else { by })
     }
 
-    /// How far the clock of a log may be off.
-    fn clock_error(&self, source: u32) -> i64 {
-        self.logs.offsets.get(&source).copied().flatten().map_or(0, |o| o.error_ns)
-    }
-
     /// Was the server that writes this log down about then? What came meanwhile was refused before it.
     fn was_down(&self, source: u32, at: Time, records: &Records) -> bool {
-        let error = self.clock_error(source) + SLACK_NS;
+        let error = self.logs.clock_error(source) + SLACK_NS;
         let told = records.up.get(&source).map_or(&[][..], |l| l);
         let before = told.get(..told.partition_point(|(t, _, _)| *t <= at.plus_ns(error))).unwrap_or_default();
         let Some((down, _, _)) = before.iter().rfind(|(_, _, up)| !up) else { return false };

@@ -52,7 +52,7 @@ impl<'w> ServerLog<'w> {
             .into_iter()
             .map(|(input, mut events)| {
                 events.sort_by_key(|(t, e)| (*t, e.place.number));
-                let error_ns = world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns);
+                let error_ns = world.logs.clock_error(input);
                 let is_start = |e: &LogEvent| matches!(e.kind, LogEventKind::ServerStarted | LogEventKind::UnitStarted);
                 let starts = events.iter().copied().filter(|(_, e)| is_start(e)).collect();
                 ServerLog { input, error_ns, events, starts }

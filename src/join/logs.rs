@@ -44,6 +44,11 @@ impl Logs {
     pub fn is_aligned(&self, input: InputId) -> bool {
         !matches!(self.offsets.get(&input), Some(None))
     }
+
+    /// How far the clock of a source may be off the reference, ns.
+    pub fn clock_error(&self, input: InputId) -> i64 {
+        self.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns)
+    }
 }
 
 /// Puts all captures on the clock of the first, by exchanges that both sides of a proxy saw.

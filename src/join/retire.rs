@@ -119,11 +119,13 @@ impl Parts {
         let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
         for line in all.drain(..done.min(all.len())) {
             let key = GroupKey::of(&line);
-            let mut fate = match is_unlogged(&line) && line.carries("initialize") {
-                true if self.past.refused_between(line.asked.plus_ns(-REINIT_NS), line.asked) => Fate::Outline,
-                true => Fate::Clean,
-                false if is_clean_line(&line) => Fate::Clean,
-                false => Fate::Wanted,
+            let begins = is_unlogged(&line) && line.carries("initialize");
+            let mut fate = if begins && self.past.refused_between(line.asked.plus_ns(-REINIT_NS), line.asked) {
+                Fate::Outline
+            } else if begins || is_clean_line(&line) {
+                Fate::Clean
+            } else {
+                Fate::Wanted
             };
             if let GroupKey::Session(session) = &key {
                 let mut story = self.past.sessions.remove(&key).unwrap_or_default();

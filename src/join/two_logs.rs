@@ -37,7 +37,7 @@ pub fn both<'w>(world: &'w World, joint: &JointCall) -> Option<Both<'w>> {
     if !is_told || world.is_ambiguous(joint) || may_be_cancelled(world, line, took) {
         return None;
     }
-    let clock = |v: &Visit| world.logs.offsets.get(&v.input).copied().flatten().map_or(0, |o| o.error_ns);
+    let clock = |v: &Visit| world.logs.clock_error(v.input);
     let error_ns = clock(record).max(clock(line)).max(record.at.error_ns).max(line.at.error_ns) + SLACK_NS;
     Some(Both { record, line, gave_up, ended: line.asked.plus_ns(took), error_ns })
 }

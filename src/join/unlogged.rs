@@ -53,25 +53,10 @@ pub fn is_unlogged(visit: &Visit) -> bool {
 mod tests {
     use super::*;
     use crate::model::place::Place;
-    use std::sync::Arc;
 
     fn event(line: u64, kind: LogEventKind) -> LogEvent {
-        LogEvent {
-            place: Place::line(0, line),
-            vantage: Vantage::Server,
-            when: None,
-            kind,
-            session: Some("s".into()),
-            rpc_id: None,
-            method: None,
-            tool: None,
-            duration_ns: None,
-            unit: None,
-            host: None,
-            pid: None,
-            cursor: None,
-            text: Arc::from("Rejected request with unknown or expired session ID: s"),
-        }
+        let text = "Rejected request with unknown or expired session ID: s".into();
+        LogEvent { session: Some("s".into()), ..LogEvent::new(kind, None, Place::line(0, line), Vantage::Server, text) }
     }
 
     #[test]

@@ -214,6 +214,28 @@ pub struct LogEvent {
     pub text: Arc<str>,
 }
 
+impl LogEvent {
+    /// An event of which no more is known than this; `text` is cut to what a report can quote.
+    pub fn new(kind: LogEventKind, when: Option<When>, place: Place, vantage: Vantage, text: Arc<str>) -> LogEvent {
+        LogEvent {
+            place,
+            vantage,
+            when,
+            kind,
+            session: None,
+            rpc_id: None,
+            method: None,
+            tool: None,
+            duration_ns: None,
+            unit: None,
+            host: None,
+            pid: None,
+            cursor: None,
+            text,
+        }
+    }
+}
+
 /// What a client says became of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]

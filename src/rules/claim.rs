@@ -1,6 +1,7 @@
 //! Claims become findings here: sorted, each with proof, at most one crossed and one orphaned a call.
 
 use super::stale::sessions::{Refused, refused_sessions};
+use super::stale::told::Told;
 use super::stale::windows::{Story, stories};
 use crate::join::{HopCall, ReplyRef, World};
 use crate::mcp::Visit;
@@ -34,6 +35,7 @@ pub struct Claims<'w> {
     taken: FxHashSet<(&'static str, CallKey)>,
     stories: OnceCell<Rc<Vec<Story>>>,
     refused: OnceCell<Rc<Vec<Refused>>>,
+    told: OnceCell<Rc<Told<'w>>>,
 }
 
 /// A finding to be made; what is left out has its usual value.
@@ -103,6 +105,7 @@ impl<'w> Claims<'w> {
             taken: FxHashSet::default(),
             stories: OnceCell::new(),
             refused: OnceCell::new(),
+            told: OnceCell::new(),
         }
     }
 
@@ -113,7 +116,12 @@ impl<'w> Claims<'w> {
 
     /// What became of them.
     pub fn stories(&self) -> Rc<Vec<Story>> {
-        self.stories.get_or_init(|| Rc::new(stories(self.world, &self.refused()))).clone()
+        self.stories.get_or_init(|| Rc::new(stories(self.world, &self.refused(), &self.told()))).clone()
+    }
+
+    /// What the logs say of starts and stops.
+    pub fn told(&self) -> Rc<Told<'w>> {
+        self.told.get_or_init(|| Rc::new(Told::of(self.world))).clone()
     }
 
     fn family(&self) -> &'static str {

@@ -3,7 +3,6 @@
 
 use crate::join::World;
 use crate::join::answers::HopCallId;
-use crate::mcp::Visit;
 use crate::model::place::Hop;
 
 /// Who can have put a wrong reply on the way to the caller.
@@ -71,12 +70,6 @@ pub fn server_side(world: &World, hops: &[HopCallId]) -> Blame {
 /// it, or the requests there carry a proxy's marks?
 pub fn behind_proxy(world: &World, hop: Option<HopCallId>) -> bool {
     hop.is_some_and(|c| world.is_behind_proxy(c))
-}
-
-/// Is what was `seen` of a call behind a proxy, as its client's `record` tells: on a connection that is not the
-/// client's own?
-pub fn beyond_proxy(record: &Visit, seen: &Visit) -> bool {
-    seen.forwarded || record.port.zip(seen.port).is_some_and(|(own, other)| own != other)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::json;
 use crate::input::log::{LogContext, RecordSink};
-use crate::model::place::Place;
+use crate::model::place::{Place, Vantage};
 use crate::model::problem::ProblemKind;
 use crate::model::record::{LogEvent, LogEventKind, LoggedMessage, Record, When};
 use serde_json::value::RawValue;
@@ -38,22 +38,7 @@ pub(super) fn tell(
 
 /// An event of a client's own log with nothing known but its kind and text.
 pub(super) fn event(kind: LogEventKind, when: Option<When>, place: Place, text: &str) -> LogEvent {
-    LogEvent {
-        place,
-        vantage: crate::model::place::Vantage::Client,
-        when,
-        kind,
-        session: None,
-        rpc_id: None,
-        method: None,
-        tool: None,
-        duration_ns: None,
-        unit: None,
-        host: None,
-        pid: None,
-        cursor: None,
-        text: quotable(text),
-    }
+    LogEvent::new(kind, when, place, Vantage::Client, quotable(text))
 }
 
 /// A text cut to what a report can quote.

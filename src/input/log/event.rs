@@ -10,22 +10,7 @@ const QUOTED_BYTES: usize = 400;
 
 /// An event of which only kind, time and text are known.
 pub(super) fn new(kind: LogEventKind, when: Option<When>, text: &[u8], place: Place, shared: &Shared) -> Box<LogEvent> {
-    Box::new(LogEvent {
-        place,
-        vantage: shared.vantage,
-        when,
-        kind,
-        session: None,
-        rpc_id: None,
-        method: None,
-        tool: None,
-        duration_ns: None,
-        unit: None,
-        host: None,
-        pid: None,
-        cursor: None,
-        text: quote(text),
-    })
+    Box::new(LogEvent::new(kind, when, place, shared.vantage, quote(text)))
 }
 
 /// The beginning of a text, as UTF-8.

@@ -1,13 +1,13 @@
 //! `crossed/at-client`
 
 use crate::join::World;
+use crate::join::clients::beyond_proxy;
 use crate::join::told::Told;
 use crate::model::place::Hop;
 use crate::model::report::Confidence;
 use crate::rules::Rule;
 use crate::rules::batch::batch;
 use crate::rules::claim::{Claim, Claims, at_mark, at_reply, at_request, call_name};
-use crate::rules::fault::beyond_proxy;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {

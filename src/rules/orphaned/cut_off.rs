@@ -13,7 +13,6 @@ use crate::model::time::Time;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, duration};
 use crate::rules::fault::behind_proxy;
-use crate::rules::stale::told::Told;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -36,7 +35,7 @@ What to do: compare the time waited with the timeouts of the client and the prox
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    let told = Told::of(world);
+    let told = claims.told();
     for s in shaped(world, claims, Shape::CutShort) {
         let stopped = s.server_stopped(&told);
         let fault = if stopped { vec![Hop::Server] } else { vec![Hop::Server, Hop::Proxy] };
@@ -126,7 +125,7 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
 fn gave_up_before(world: &World, orphan: &Orphan<'_>, at: Time) -> Option<(i64, i64)> {
     let record = orphan.joint.client.and_then(|c| world.visit_of(c))?;
     let gave_up = matches!(record.client_outcome, Some(ClientOutcome::Timeout | ClientOutcome::Aborted));
-    let clock = world.logs.offsets.get(&record.input).copied().flatten().map_or(0, |o| o.error_ns);
+    let clock = world.logs.clock_error(record.input);
     let ended = record.ended?.at;
     let early = at.since(ended) - clock.max(record.at.error_ns);
     (gave_up && early > 0).then(|| (early, ended.since(record.asked)))

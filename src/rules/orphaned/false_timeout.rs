@@ -4,13 +4,13 @@ use super::record_shape::{Shape, shaped};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::clients::beyond_proxy;
 use crate::model::exchange::Mark;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_reply, at_request, call_name, duration};
-use crate::rules::fault::beyond_proxy;
 
 /// See the module's name.
 pub static RULE: Rule = Rule {
@@ -52,7 +52,7 @@ pub fn timed_out(world: &World, joint: &JointCall) -> Option<(HopCallId, HopCall
 /// How far the reply came before the recorded timeout, beyond what the clocks can be off, ns.
 pub fn before_ns(world: &World, record: HopCallId, reply: Mark) -> Option<i64> {
     let visit = world.visit_of(record)?;
-    let clock = world.logs.offsets.get(&visit.input).copied().flatten().map_or(0, |o| o.error_ns);
+    let clock = world.logs.clock_error(visit.input);
     Some(visit.ended?.at.since(reply.at) - clock.max(visit.at.error_ns))
 }
 

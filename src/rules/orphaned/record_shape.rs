@@ -7,7 +7,7 @@ use crate::join::two_logs::may_be_cancelled;
 use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
-use crate::model::report::Confidence;
+use crate::model::report::{Confidence, Evidence};
 use crate::rules::claim::{Claim, Claims, at_mark, at_request, call_name, duration};
 use crate::rules::stale::told::Told;
 
@@ -85,7 +85,7 @@ fn shape(world: &World, record: &Visit, line: &Visit, error_ns: i64) -> Option<S
 
 /// How far the clock of a source may be off, and how wide its times are, ns.
 fn error_of(world: &World, v: &Visit) -> i64 {
-    let clock = world.logs.offsets.get(&v.input).copied().flatten().map_or(0, |o| o.error_ns);
+    let clock = world.logs.clock_error(v.input);
     clock.saturating_add(v.at.error_ns.min(ONE_END_NS))
 }
 
@@ -113,9 +113,7 @@ impl Shaped<'_> {
             ),
         };
         let mut evidence = vec![at_request(self.line, format!("status 200, {bytes} body bytes, ended after {took}"))];
-        evidence.extend(
-            self.record.ended.map(|e| at_mark(self.record, e, format!("the client's record: {}", told(self.record)))),
-        );
+        evidence.extend(at_end(self.record));
         Some(Claim {
             confidence: Confidence::Possible,
             fault,
@@ -137,6 +135,11 @@ impl Shaped<'_> {
         let mut turns = told.between(Some(self.record.asked), end.at, self.error_ns + ONE_END_NS);
         turns.any(|t| t.is_aligned && t.kind.is_up() == Some(false))
     }
+}
+
+/// Proof: what the client has for the call, where it has the end.
+fn at_end(record: &Visit) -> Option<Evidence> {
+    record.ended.map(|e| at_mark(record, e, format!("the client's record: {}", told(record))))
 }
 
 fn told(record: &Visit) -> &'static str {
@@ -182,7 +185,7 @@ fn accepted_one(world: &World, joint: &JointCall) -> Option<Claim> {
     }
     let name = call_name(world, call);
     let mut evidence = vec![at_request(line, "status 202, the only request of the session about then")];
-    evidence.extend(record.ended.map(|e| at_mark(record, e, format!("the client's record: {}", told(record)))));
+    evidence.extend(at_end(record));
     Some(Claim {
         confidence: Confidence::Possible,
         fault: vec![Hop::Server],

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Windows of all logs without session ids, where no other input knows the sessions.
-pub fn patterns(world: &World) -> Vec<(Pattern, Window)> {
+pub fn patterns(world: &World, told: &Told<'_>) -> Vec<(Pattern, Window)> {
     let found = match &world.past.patterns {
         Some(found) => found.clone(),
         None => of_lines(world),
@@ -19,12 +19,11 @@ pub fn patterns(world: &World) -> Vec<(Pattern, Window)> {
     if found.is_empty() {
         return vec![];
     }
-    let told = Told::of(world);
     let refused = world.visits.iter().enumerate().filter(|(_, v)| v.status == Some(404));
     let by_exchange: FxHashMap<u64, u32> = refused.map(|(n, v)| (v.exchange, n as u32)).collect();
     let tell = |p: Pattern| {
         let refused = by_exchange.get(&p.refused.exchange).copied();
-        let window = window(world, &p, refused, &told);
+        let window = window(world, &p, refused, told);
         (p, window)
     };
     found.into_iter().map(tell).collect()

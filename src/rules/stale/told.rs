@@ -1,6 +1,5 @@
 //! What servers and service managers say of their lives, found by time and by session.
 
-use super::windows::clock_error;
 use crate::join::World;
 use crate::model::id::SessionId;
 use crate::model::record::LogEventKind;
@@ -36,7 +35,7 @@ impl<'w> Told<'w> {
             let Some(when) = e.when else { continue };
             if e.kind.is_up().is_some() || matches!(e.kind, LogEventKind::UnitStarted | LogEventKind::UnitRestart) {
                 let source = world.logs.sources.of_event(e);
-                let error_ns = clock_error(world, source).max(when.error_ns).min(UNSURE_NS);
+                let error_ns = world.logs.clock_error(source).max(when.error_ns).min(UNSURE_NS);
                 turns.push(Turn { at: when.at, error_ns, kind: e.kind, is_aligned: world.logs.is_aligned(source) });
             }
             if let (LogEventKind::SessionExpired, Some(session)) = (e.kind, &e.session) {

@@ -39,13 +39,12 @@ pub struct Story {
 }
 
 /// The stories of all sessions that were refused for good.
-pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
+pub fn stories(world: &World, refused: &[Refused], told: &Told<'_>) -> Vec<Story> {
     // A session that replicas answer by turns counts as gone where its client starts anew at once.
     let (refused, last): (Vec<Refused>, Vec<bool>) = refused.iter().flat_map(|r| r.runs(world)).unzip();
     let pairs = pair(world, &refused);
     let died = deaths(world, &refused);
     let restarts = restarts(world, &died);
-    let told = Told::of(world);
     let alone = Alone::of(world);
     let stories = refused.into_iter().zip(last).enumerate().map(|(i, (r, last))| {
         let alternates = r.standing != Standing::Gone;
@@ -58,7 +57,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
                 !alternates || is_told(world, &r, init, |shown| shown.sessions) && left(world, &r, init)
             });
         let found = initialize
-            .and_then(|Paired { initialize: v, .. }| window(world, &r, v, cause(world, &r, &restarts, &told), &alone));
+            .and_then(|Paired { initialize: v, .. }| window(world, &r, v, cause(world, &r, &restarts, told), &alone));
         let (window, has_unknown) = found.map_or((None, false), |(w, u)| (Some(w), u));
         let followed = pairs.get(&i).is_some_and(|p| p.rank <= 1 && at_once(world, &r, p.initialize));
         Story {
@@ -74,12 +73,9 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
     });
     let lives = |s: &Story| {
         let last = s.refused.refusals.last().and_then(|v| world.visits.get(*v as usize));
-        let later = alone.of_session(Some(&s.refused.session)).iter().map(|(_, _, v)| *v);
         // On clocks that could not be aligned nothing is later.
-        let is_later = |v: &Visit, last: &Visit| {
-            v.asked > last.answered() && world.logs.is_aligned(v.input) && world.logs.is_aligned(last.input)
-        };
-        later.filter(|v| was_answered(v)).any(|v| last.is_some_and(|last| is_later(v, last)))
+        let comparable = |v: &Visit, last: &Visit| world.logs.is_aligned(v.input) && world.logs.is_aligned(last.input);
+        last.is_some_and(|last| alone.answered_after(&s.refused.session, last.answered()).any(|v| comparable(v, last)))
     };
     // A window whose opening was not seen is no window; a client that never recovers is seen to the end.
     let seen = |s: &Story| !s.refused.begun_before || s.initialize.is_none() && !s.followed;
@@ -89,8 +85,7 @@ pub fn stories(world: &World, refused: &[Refused]) -> Vec<Story> {
 /// Does the client say that the session was answered after its first refusal?
 fn answers_again(world: &World, r: &Refused, alone: &Alone<'_>) -> bool {
     let first = r.refusals.first().and_then(|v| world.visits.get(*v as usize)).map(Visit::answered);
-    let mut later = alone.of_session(Some(&r.session)).iter().filter(|(_, _, v)| was_answered(v));
-    first.is_some_and(|t| later.any(|(_, _, v)| v.asked > t))
+    first.is_some_and(|t| alone.answered_after(&r.session, t).next().is_some())
 }
 
 /// Is what came after the refusal told in the way in which that was: by the log itself, where it `shows` it, or by a
@@ -170,6 +165,12 @@ impl<'w> Alone<'w> {
             }
         }
         Alone(out)
+    }
+
+    /// The calls of a session that were asked after `t` and answered.
+    fn answered_after(&self, session: &SessionId, t: Time) -> impl Iterator<Item = &'w Visit> {
+        let calls = self.of_session(Some(session)).iter().map(|(_, _, v)| *v);
+        calls.filter(move |v| v.asked > t && was_answered(v))
     }
 
     fn of_session(&self, session: Option<&SessionId>) -> &[(HopCallId, CallKey, &'w Visit)] {
@@ -361,11 +362,6 @@ fn said(world: &World, r: &Refused, opened: Option<Time>, told: &Told<'_>) -> Op
         slack = slack.max(turn.error_ns + coarse);
     }
     is_restart(&kinds, slack).then_some(Cause::Restart)
-}
-
-/// How far the clock of a log may be off the reference.
-pub(super) fn clock_error(world: &World, input: u32) -> i64 {
-    world.logs.offsets.get(&input).copied().flatten().map_or(0, |o| o.error_ns)
 }
 
 /// Did every session that was in use before the refusal, and again after it, turn out to be unknown?
