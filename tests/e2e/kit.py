@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,8 @@ CROSSWIRE = os.environ.get("CROSSWIRE", str(ROOT / "target/debug/crosswire"))
 CACHE = Path(os.environ.get("CROSSWIRE_E2E_CACHE", ROOT / "target/e2e"))
 WORK = Path(tempfile.mkdtemp(prefix="crosswire-e2e-"))
 INSTALL_SECONDS = 600
+# Begun in the background of a script, this has it ignored, and so would have every program started here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 REPORT = {"ok": 0, "failed": [], "skipped": []}
 _say = threading.Lock()
 
