@@ -7,6 +7,7 @@ use crate::live::capture::helper;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Vantage;
 use crate::model::report::Confidence;
+use crate::model::zone::Zone;
 use crate::report::Calls;
 use crate::report::baseline::Baseline;
 use crate::report::filter::{Filter, TimeBound, last_ns};
@@ -39,7 +40,7 @@ pub struct ReadArgs {
 
     /// Time zone of log times that name none
     #[arg(long, value_name = "ZONE", value_parser = values::zone)]
-    tz: Option<chrono_tz::Tz>,
+    tz: Option<Zone>,
 
     /// Year of log times that name none
     #[arg(long, value_name = "N", value_parser = values::whole::<i32, 1970, 9999>)]
@@ -256,7 +257,7 @@ impl ReadArgs {
         let bound: Vec<(String, String)> = self.input_format.iter().filter_map(|f| split(f, ':')).collect();
         let mut options = ReadOptions {
             input_format: self.input_format.iter().find(|f| !f.contains(':')).cloned(),
-            tz: self.tz,
+            tz: self.tz.clone(),
             year: self.year,
             keylogs: self.keylogs(),
             client_timeout_ns: self.client_timeout,

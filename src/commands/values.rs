@@ -3,6 +3,7 @@
 use crate::model::glob::glob;
 use crate::model::report::{CallKey, Confidence};
 use crate::model::time::Time;
+use crate::model::zone::Zone;
 use crate::report::filter::TimeBound;
 use crate::rules::RULES;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
@@ -157,7 +158,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// A sentence that says what is accepted.
-pub fn zone(text: &str) -> Result<chrono_tz::Tz, String> {
+pub fn zone(text: &str) -> Result<Zone, String> {
     text.parse().map_err(|_| "expected a time zone of the IANA database such as UTC or Europe/Berlin".into())
 }
 

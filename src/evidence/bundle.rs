@@ -227,7 +227,7 @@ impl Maker<'_> {
 
     fn manifest(&self, members: &[Member], redactor: &mut Redactor) -> Manifest {
         let reading = Reading {
-            tz: self.read.tz.map(|tz| tz.name().to_owned()),
+            tz: self.read.tz.as_ref().map(|tz| tz.name().to_owned()),
             year: self.read.year,
             client_timeout_ns: self.read.client_timeout_ns,
             endpoint: self.read.endpoint.as_ref().map(|e| redactor.string(e, From::Wire)),

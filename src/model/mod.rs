@@ -15,3 +15,4 @@ pub mod problem;
 pub mod record;
 pub mod report;
 pub mod time;
+pub mod zone;

@@ -2,6 +2,7 @@
 
 use super::filter::FrameFilter;
 use super::place::Vantage;
+use super::zone::Zone;
 use std::sync::Arc;
 
 /// How inputs are to be read. `Default` is what `crosswire analyze FILE` does.
@@ -18,7 +19,7 @@ pub struct ReadOptions {
     /// `--log-format NAME=STRING`: bound by `NAME:PATH`.
     pub log_formats: Vec<(String, String)>,
     /// `--tz ZONE` for local times without one.
-    pub tz: Option<chrono_tz::Tz>,
+    pub tz: Option<Zone>,
     /// `--year N` for times without one.
     pub year: Option<i32>,
     /// `--keylog FILE`s, and `SSLKEYLOGFILE`.

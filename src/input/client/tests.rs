@@ -300,7 +300,7 @@ fn desktop_reads_both_layouts_and_the_bridge_within() {
 fn local_times_take_the_zone() {
     let log = b"2026-07-24 02:03:14.089 [debug] [editor -> server] {\"id\":1,\"method\":\"ping\"}";
     let format = FORMATS.iter().find(|f| f.name == "vscode-mcp").unwrap();
-    let options = ReadOptions { tz: Some(chrono_tz::America::New_York), ..ReadOptions::default() };
+    let options = ReadOptions { tz: "America/New_York".parse().ok(), ..ReadOptions::default() };
     let kept = read_as(format, "x", &options, log);
     assert_eq!(kept.messages[0].when.unwrap().at.to_string(), "2026-07-24T06:03:14.089Z");
     assert!(kept.problems.is_empty());

@@ -3,7 +3,8 @@
 use super::LogContext;
 use super::time::{Civil, SECOND_NS, days_from_civil, days_in_month};
 use crate::model::time::Time;
-use chrono::{Datelike, Offset, TimeZone};
+use crate::model::zone::{Offsets, Zone};
+use chrono::Datelike;
 
 /// What had to be inferred to place a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +37,11 @@ impl Inferred {
 /// what a layout leaves out.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    tz: Option<chrono_tz::Tz>,
+    tz: Option<Zone>,
     year: Option<i32>,
     modified_ns: Option<i64>,
     /// Last zone look-up: quarter hour of local time and its offset in seconds.
-    zone_cache: Option<(i64, i32)>,
+    zone_cache: Option<(i64, i64)>,
     /// The last time written in full, ns: those without a year are near it.
     last_full_ns: Option<i64>,
     /// A written date that times without one follow, and the last such time of day, ns.
@@ -54,7 +55,7 @@ impl Clock {
     /// A clock for one input.
     pub fn new(context: &LogContext<'_>) -> Clock {
         Clock {
-            tz: context.options.tz,
+            tz: context.options.tz.clone(),
             year: context.options.year,
             modified_ns: context.modified_ns,
             zone_cache: None,
@@ -105,10 +106,10 @@ impl Clock {
             (None, _) => self.on_running_date(civil),
         };
         let offset_s = match civil.offset_s {
-            Some(offset) => offset,
+            Some(offset) => i64::from(offset),
             None => self.zone_offset(local),
         };
-        Some(Time::from_ns(local.saturating_sub(i64::from(offset_s) * SECOND_NS), civil.digits))
+        Some(Time::from_ns(local.saturating_sub(offset_s * SECOND_NS), civil.digits))
     }
 
     /// The year nearest to the last time that was written in full; without one, the last year in
@@ -159,8 +160,8 @@ impl Clock {
     }
 
     /// Offset of `--tz` at a local time, seconds; UTC where there is none.
-    fn zone_offset(&mut self, local_ns: i64) -> i32 {
-        let Some(tz) = self.tz else {
+    fn zone_offset(&mut self, local_ns: i64) -> i64 {
+        let Some(tz) = &self.tz else {
             self.inferred.get_or_insert(Inferred::Zone);
             return 0;
         };
@@ -171,16 +172,10 @@ impl Clock {
         {
             return offset;
         }
-        let offset = Time::from_ns(local_ns, 0)
-            .utc()
-            .map(|t| t.naive_utc())
-            .and_then(|naive| {
-                // In the hour that a change of clocks skips, the offset before the change holds.
-                tz.offset_from_local_datetime(&naive)
-                    .earliest()
-                    .or_else(|| tz.offset_from_local_datetime(&(naive - chrono::Duration::hours(1))).earliest())
-            })
-            .map_or(0, |o| o.fix().local_minus_utc());
+        let offset = match tz.offsets(local_ns.div_euclid(SECOND_NS)) {
+            Some(Offsets::Once(offset) | Offsets::Twice(offset, _) | Offsets::Skipped(offset)) => offset,
+            None => 0,
+        };
         self.zone_cache = Some((quarter, offset));
         offset
     }
@@ -199,8 +194,7 @@ mod tests {
 
     #[test]
     fn zones_years_and_dates_come_from_where_the_user_says() {
-        let options =
-            ReadOptions { tz: Some(chrono_tz::America::New_York), year: Some(2024), ..ReadOptions::default() };
+        let options = ReadOptions { tz: "America/New_York".parse().ok(), year: Some(2024), ..ReadOptions::default() };
         let mut c = clock(&options);
         let t = |c: &mut Clock, s: &str| c.resolve(&any_civil(s.as_bytes()).unwrap().0).unwrap().to_string();
         assert_eq!(t(&mut c, "Nov 29 14:50:39"), "2024-11-29T19:50:39Z");

@@ -375,8 +375,7 @@ mod tests {
 
     #[test]
     fn coarse_times_are_refined_by_the_messages_own() {
-        let options =
-            ReadOptions { year: Some(2026), tz: Some(chrono_tz::America::New_York), ..ReadOptions::default() };
+        let options = ReadOptions { year: Some(2026), tz: "America/New_York".parse().ok(), ..ReadOptions::default() };
         let got = read_with(&FORMAT, "Nov 29 14:50:39 h app[42]: 2026-11-29 19:50:39,770 INFO x\n", &options, None);
         assert_eq!(whens(&got), ["2026-11-29T19:50:39.770Z"]);
     }

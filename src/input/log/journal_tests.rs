@@ -156,7 +156,7 @@ fn a_proxys_lines_inside_another_log_are_the_proxys() {
     let got = read_with(
         format,
         text,
-        &ReadOptions { year: Some(2026), tz: Some(chrono_tz::UTC), ..ReadOptions::default() },
+        &ReadOptions { year: Some(2026), tz: "UTC".parse().ok(), ..ReadOptions::default() },
         None,
     );
     let seen: Vec<_> = got

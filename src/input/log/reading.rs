@@ -6,8 +6,7 @@
 use crate::model::options::ReadOptions;
 use crate::model::record::When;
 use crate::model::time::Time;
-use chrono::{Offset, TimeZone};
-use chrono_tz::Tz;
+use crate::model::zone::{Offsets, Zone};
 
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: i64 = 1_000_000_000;
@@ -279,7 +278,7 @@ pub(super) struct Instant {
 /// Fills in what readings lack.
 #[derive(Clone, Debug)]
 pub(super) struct LocalClock {
-    tz: Option<Tz>,
+    tz: Option<Zone>,
     /// An offset inferred from readings that carry their zone.
     assumed_s: Option<i32>,
     year: Option<i64>,
@@ -296,7 +295,7 @@ impl LocalClock {
     /// A clock for one input.
     pub fn new(options: &ReadOptions, modified_ns: Option<i64>) -> LocalClock {
         LocalClock {
-            tz: options.tz,
+            tz: options.tz.clone(),
             assumed_s: None,
             year: options.year.map(i64::from),
             year_is_given: options.year.is_some(),
@@ -399,7 +398,7 @@ impl LocalClock {
     }
 
     fn offset_ns(&mut self, wall_ns: i64) -> i64 {
-        let Some(tz) = self.tz else {
+        let Some(tz) = &self.tz else {
             return i64::from(self.assumed_s.unwrap_or(0)) * SECOND_NS;
         };
         let hour = wall_ns.div_euclid(3600 * SECOND_NS);
@@ -408,25 +407,19 @@ impl LocalClock {
         {
             return o;
         }
-        let Some(naive) = chrono::DateTime::from_timestamp(wall_ns.div_euclid(SECOND_NS), 0) else { return 0 };
-        let naive = naive.naive_utc();
-        let offset = |o: &<Tz as TimeZone>::Offset| i64::from(o.fix().local_minus_utc()) * SECOND_NS;
-        match tz.offset_from_local_datetime(&naive) {
-            chrono::LocalResult::Single(o) => {
-                let o = offset(&o);
-                self.hour = Some((hour, o));
-                o
+        match tz.offsets(wall_ns.div_euclid(SECOND_NS)) {
+            Some(Offsets::Once(offset)) => {
+                let offset = offset * SECOND_NS;
+                self.hour = Some((hour, offset));
+                offset
             }
             // an hour that the clock went through twice: the second time where the first would run backwards
-            chrono::LocalResult::Ambiguous(a, b) => {
-                let first = offset(&a);
-                match self.last_ns {
-                    Some(last) if wall_ns - first < last => offset(&b),
-                    _ => first,
-                }
-            }
-            // an hour that the clock skipped
-            chrono::LocalResult::None => offset(&tz.offset_from_utc_datetime(&naive)),
+            Some(Offsets::Twice(first, second)) => match self.last_ns {
+                Some(last) if wall_ns - first * SECOND_NS < last => second * SECOND_NS,
+                _ => first * SECOND_NS,
+            },
+            Some(Offsets::Skipped(before)) => before * SECOND_NS,
+            None => 0,
         }
     }
 }
@@ -468,8 +461,7 @@ mod tests {
 
     #[test]
     fn the_hour_that_comes_twice_and_the_year_that_turns() {
-        let options =
-            ReadOptions { tz: Some(chrono_tz::America::New_York), year: Some(2024), ..ReadOptions::default() };
+        let options = ReadOptions { tz: "America/New_York".parse().ok(), year: Some(2024), ..ReadOptions::default() };
         let mut c = LocalClock::new(&options, None);
         assert_eq!(show(&mut c, month_day(b"Nov  3 01:59:14 h")), "2024-11-03T05:59:14Z");
         assert_eq!(show(&mut c, month_day(b"Nov  3 01:24:56 h")), "2024-11-03T06:24:56Z");

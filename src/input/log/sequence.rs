@@ -8,6 +8,7 @@ use super::layout::{self, Parsed, Strays};
 use super::{Format, Grade, LineReader, LogContext, Reader, RecordSink};
 use crate::model::place::{Place, Vantage};
 use crate::model::problem::ProblemKind;
+use std::borrow::Cow;
 
 /// The format.
 pub(super) static FORMAT: Format = Format {
@@ -39,7 +40,7 @@ fn grade(head: &[u8]) -> Grade {
             continue;
         }
         all += 1;
-        match condensed::read(line, fences.open) {
+        match condensed::read(&as_shown(line), fences.open) {
             Line::Request(request) if request.has_arrow && request.time.is_some() => strong += 1,
             Line::Request(_) => weak += 1,
             Line::Text | Line::Timed => {}
@@ -51,6 +52,29 @@ fn grade(head: &[u8]) -> Grade {
         (s, w) if s + w >= 2 && (s + w) * 10 >= all * 4 => Grade::Likely,
         (0, 0) => Grade::No,
         _ => Grade::Unsure,
+    }
+}
+
+/// A line as a reader of the page sees it: copied from a page's source, or through an editor that escapes,
+/// an arrow is `-&gt;` or `-\>`.
+fn as_shown(line: &[u8]) -> Cow<'_, [u8]> {
+    const SHOWN: [(&str, &str); 9] = [
+        ("&gt;", ">"),
+        ("&lt;", "<"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&rarr;", "→"),
+        ("&times;", "×"),
+        ("\\>", ">"),
+        ("&amp;", "&"),
+    ];
+    match std::str::from_utf8(line) {
+        Ok(text) if memchr::memchr2(b'&', b'\\', line).is_some() => {
+            let shown = SHOWN.iter().fold(text.to_owned(), |text, (written, shown)| text.replace(written, shown));
+            Cow::Owned(shown.into_bytes())
+        }
+        _ => Cow::Borrowed(line),
     }
 }
 
@@ -95,7 +119,8 @@ impl LineReader for SequenceReader {
             return;
         }
         let place = Place::line(self.shared.input, number);
-        let read = condensed::read(line, self.fences.open);
+        let shown = as_shown(line);
+        let read = condensed::read(&shown, self.fences.open);
         let parsed = match read {
             Line::Request(request) => request.into_record(place, &mut self.shared),
             Line::Text | Line::Timed => match self.strays.parse(line, place, &mut self.shared) {

@@ -65,6 +65,12 @@ fn the_usual_ways_to_write_a_request() {
         ("19/Jul/2026:17:19:52 +0000 POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
         ("[19/Jul/2026:12:19:52 -0500] POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
         ("Jul 19 17:19:52 POST /mcp -> 404", "17:19:52 POST /mcp 404 x1"),
+        (
+            "17:19:52 POST /mcp -&gt; 404 &quot;old&quot; id &amp; none new",
+            "17:19:52 POST /mcp 404 x1 \"old\" id & none new",
+        ),
+        ("&gt; 17:19:52&nbsp;POST /mcp &rarr; 404 &times;3", "17:19:52 POST /mcp 404 x3"),
+        ("17:19:52 POST /mcp -\\> 404", "17:19:52 POST /mcp 404 x1"),
     ] {
         assert_eq!(told(line), [expected], "{line}");
     }

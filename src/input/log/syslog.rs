@@ -168,8 +168,7 @@ mod tests {
 
     #[test]
     fn both_forms_in_one_file() {
-        let options =
-            ReadOptions { year: Some(2026), tz: Some(chrono_tz::America::New_York), ..ReadOptions::default() };
+        let options = ReadOptions { year: Some(2026), tz: "America/New_York".parse().ok(), ..ReadOptions::default() };
         let got = read_with(&FORMAT, FORMAT.samples.join("\n"), &options, None);
         assert_eq!(whens(&got), ["2026-11-29T19:50:39.604364Z", "2026-11-29T19:50:39.604364Z", "2026-11-29T19:50:39Z"]);
         assert_eq!(events(&got)[1], "SessionEnded 0073ab4574 - - Terminating session: 0073ab4574");
