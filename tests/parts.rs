@@ -24,6 +24,16 @@ fn analyze(capture: &Path, options: &AnalyzeOptions) -> Report {
     run(&[capture.display().to_string()], &ReadOptions::default(), options).unwrap()
 }
 
+/// Joined as a whole: what will be shown of all that was said is not known before.
+fn whole() -> AnalyzeOptions {
+    AnalyzeOptions { bodies: true, ..AnalyzeOptions::default() }
+}
+
+/// In parts, of which only the calls stay that findings cite.
+fn cited(part_visits: usize) -> AnalyzeOptions {
+    AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() }
+}
+
 /// Everything that a report says which does not list its calls.
 fn said(report: &Report) -> Vec<String> {
     let mut out = vec![serde_json::to_string(&report.summary).unwrap(), report.summary.unobserved.to_string()];
@@ -33,17 +43,66 @@ fn said(report: &Report) -> Vec<String> {
     out
 }
 
+/// And its calls, without what was said.
+fn listed(report: &Report) -> Vec<String> {
+    let mut out = said(report);
+    out.extend(report.calls.iter().map(|call| {
+        let mut call = call.clone();
+        call.bodies = None;
+        serde_json::to_string(&call).unwrap()
+    }));
+    out
+}
+
 #[test]
 fn parts_of_any_size_say_what_the_whole_says() {
     let mut all = vec![];
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| name.contains(".pcap"), &mut all);
     assert!(all.len() > 12, "{all:?}");
     for capture in all {
-        let whole = said(&analyze(&capture, &AnalyzeOptions::default()));
+        let whole = said(&analyze(&capture, &whole()));
         for part_visits in [1, 2, 7, 64] {
-            let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
-            let parts = said(&analyze(&capture, &options));
+            let parts = said(&analyze(&capture, &cited(part_visits)));
             assert_eq!(parts, whole, "{} in parts of {part_visits}", capture.display());
+        }
+    }
+}
+
+/// The folders that hold a capture and more, each with the files that are read together.
+fn sets(folder: &Path, out: &mut Vec<Vec<String>>) {
+    let mut all: Vec<PathBuf> = folder.read_dir().unwrap().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    all.iter().filter(|p| p.is_dir()).for_each(|p| sets(p, out));
+    let name = |p: &Path| p.file_name().unwrap().to_string_lossy().into_owned();
+    // One rendering of each log: two of one are two logs of the same requests.
+    let is_one = |p: &Path| {
+        let name = name(p);
+        name.contains(".pcap") && !name.ends_with(".json")
+            || ["access.json.log", "journal.json", "client.jsonl"].contains(&&*name)
+    };
+    let set: Vec<String> = all.iter().filter(|p| p.is_file() && is_one(p)).map(|p| p.display().to_string()).collect();
+    if set.iter().any(|n| n.contains(".pcap")) {
+        out.push(set.clone());
+        out.extend((0..set.len()).filter(|_| set.len() > 1).map(|left_out| {
+            set.iter().enumerate().filter(|(n, _)| *n != left_out).map(|(_, name)| name.clone()).collect()
+        }));
+    }
+}
+
+#[test]
+fn captures_in_parts_beside_logs_say_what_the_whole_says() {
+    let mut all = vec![];
+    let folder = std::env::var("CROSSWIRE_SETS").unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures").into());
+    sets(Path::new(&folder), &mut all);
+    assert!(all.len() > 12, "{all:?}");
+    let analyze = |names: &[String], options: &AnalyzeOptions| run(names, &ReadOptions::default(), options).unwrap();
+    for names in all {
+        let report = analyze(&names, &whole());
+        let (few, all) = (said(&report), listed(&report));
+        for part_visits in [1, 7, 64] {
+            assert_eq!(said(&analyze(&names, &cited(part_visits))), few, "{names:?} in parts of {part_visits}");
+            let options = AnalyzeOptions { part_visits, ..AnalyzeOptions::default() };
+            assert_eq!(listed(&analyze(&names, &options)), all, "{names:?}, all listed, in parts of {part_visits}");
         }
     }
 }
@@ -54,11 +113,10 @@ fn a_log_in_parts_says_what_the_whole_says() {
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| !name.contains(".pcap"), &mut all);
     let mut windows = 0;
     for log in all {
-        let whole = said(&analyze(&log, &AnalyzeOptions::default()));
+        let whole = said(&analyze(&log, &whole()));
         windows += whole.iter().filter(|l| l.contains("stale/")).count();
         for part_visits in [64, 500, 8192] {
-            let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
-            let parts = said(&analyze(&log, &options));
+            let parts = said(&analyze(&log, &cited(part_visits)));
             assert_eq!(parts, whole, "{} in parts of {part_visits}", log.display());
         }
     }
@@ -94,12 +152,11 @@ fn lines_that_say_little_are_not_lost_when_others_say_more() {
         let log = folder.path().join(name);
         let text: String = late_sessions().lines().take(lines).flat_map(|l| [l, "\n"]).collect();
         std::fs::write(&log, text).unwrap();
-        let whole = analyze(&log, &AnalyzeOptions::default());
+        let whole = analyze(&log, &whole());
         assert!(whole.summary.calls > 1000, "{name}: {:?}", whole.summary);
         assert_eq!(whole.windows.is_empty(), name == "late.log");
         for part_visits in [16, 300, 8192] {
-            let options = AnalyzeOptions { cited_calls_only: true, part_visits, ..AnalyzeOptions::default() };
-            assert_eq!(said(&analyze(&log, &options)), said(&whole), "{name} in parts of {part_visits}");
+            assert_eq!(said(&analyze(&log, &cited(part_visits))), said(&whole), "{name} in parts of {part_visits}");
         }
     }
 }
@@ -108,8 +165,7 @@ fn lines_that_say_little_are_not_lost_when_others_say_more() {
 fn a_call_has_the_same_key_whether_it_is_listed_or_not() {
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/16-large-concurrency/backend.pcap.xz");
     let whole = analyze(&capture, &AnalyzeOptions::default());
-    let options = AnalyzeOptions { cited_calls_only: true, part_visits: 16, ..AnalyzeOptions::default() };
-    let parts = analyze(&capture, &options);
+    let parts = analyze(&capture, &cited(16));
     assert!(!parts.calls.is_empty() && parts.calls.len() < whole.calls.len());
     for call in &parts.calls {
         let same = whole.calls.iter().find(|c| c.key == call.key).unwrap();

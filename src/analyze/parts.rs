@@ -1,7 +1,7 @@
 //! Joins what has ended while reading goes on.
 
 use super::beside::Beside;
-use crate::join::retire::Parts;
+use crate::join::retire::{Parts, Stays};
 use crate::mcp::{Tracker, Visit};
 use crate::model::limits::{PART_BYTES, PART_VISITS};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
@@ -19,13 +19,15 @@ pub(super) enum Joiner<'s> {
 }
 
 impl<'s> Joiner<'s> {
-    /// A joiner of parts, if `in_parts`.
-    pub fn new(scope: &'s Scope<'s, '_>, in_parts: bool, read: &ReadOptions, keep: &AnalyzeOptions) -> Joiner<'s> {
-        if !in_parts {
-            return Joiner::Whole;
-        }
-        let parts = Parts::new(keep.bodies || keep.details);
-        let beside = Beside::new(scope, read, parts, |parts, (ended, open)| parts.take(ended, open));
+    /// A joiner of parts, of which so much stays; none: of the whole.
+    pub fn new(
+        scope: &'s Scope<'s, '_>,
+        stays: Option<Stays>,
+        read: &ReadOptions,
+        keep: &AnalyzeOptions,
+    ) -> Joiner<'s> {
+        let Some(stays) = stays else { return Joiner::Whole };
+        let beside = Beside::new(scope, read, Parts::new(stays), |parts, (ended, open)| parts.take(ended, open));
         Joiner::Parts(beside, if keep.part_visits == 0 { PART_VISITS } else { keep.part_visits })
     }
 

@@ -9,7 +9,7 @@ use crate::input::log::{Format, LogContext, Reader, RecordSink};
 use crate::input::recorded::RecordedKind;
 use crate::input::{Detected, OpenInput, Source, detect, same_file};
 use crate::join::lines::Lines;
-use crate::join::retire::Parts;
+use crate::join::retire::{Parts, Stays};
 use crate::join::sources::vantage_of;
 use crate::mcp::{Tracked, Tracker};
 use crate::model::exchange::{Event, Exchange, ExchangeSink};
@@ -101,10 +101,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     }
     let mut tracker = Tracker::default();
     tracker.keep_heads = keep.details;
-    // Lines of logs may be of any exchange, and a clock that is off is seen at the end.
-    let in_parts = keep.cited_calls_only && captures.len() == 1 && recordings.is_empty() && out.records.is_empty();
+    let stays = if recordings.is_empty() { stays(captures.len(), &out.records, keep) } else { None };
     out.parts = std::thread::scope(|scope| {
-        let joiner = Joiner::new(scope, in_parts, options, keep);
+        let joiner = Joiner::new(scope, stays, options, keep);
         read_captures(captures, options, joiner, &mut tracker, out).finish()
     });
     if let Some(parts) = in_lines {
@@ -130,6 +129,24 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         });
     }
     out.troubles.extend(out.inputs.iter().filter_map(|info| misread(info, options)));
+}
+
+/// What stays of captures that are joined in parts; none: they are joined as a whole.
+fn stays(captures: usize, records: &[Record], keep: &AnalyzeOptions) -> Option<Stays> {
+    let told = keep.bodies || keep.details;
+    let are_alone = captures == 1 && records.is_empty() && keep.cited_calls_only;
+    match captures {
+        0 => None,
+        _ if are_alone && told => Some(Stays::WantedWhole),
+        _ if are_alone => Some(Stays::Wanted),
+        // What else will be cited, and then shown whole, is not known yet.
+        _ if told => None,
+        _ => Some(Stays::All { values: records.iter().any(is_of_client) }),
+    }
+}
+
+fn is_of_client(record: &Record) -> bool {
+    matches!(record, Record::Client(_) | Record::Message(_))
 }
 
 /// An input that is read as `--input-format` says, and has nothing of that format.

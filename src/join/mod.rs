@@ -24,6 +24,7 @@ pub mod lines;
 pub mod logs;
 mod near;
 mod ordered;
+pub mod part;
 pub mod past;
 #[cfg(test)]
 mod pattern_tests;

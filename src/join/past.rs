@@ -145,6 +145,11 @@ impl Past {
         self.order.sort_unstable();
     }
 
+    /// Only what was learnt of the tools, and the numbers of their hops.
+    pub(super) fn learnt(self) -> Past {
+        Past { known: self.known, servers: self.servers, ..Past::default() }
+    }
+
     /// Takes `visit`, which is clean, out of the work: it stays as one of its session's last, and the
     /// one that it pushes out is gone but for its counts.
     pub(super) fn retire(&mut self, key: &GroupKey, visit: Visit) {
@@ -303,4 +308,16 @@ pub(super) fn without_replies(mut visit: Visit) -> Visit {
         reply.body = None;
     }
     visit
+}
+
+/// The visit without what was said, of which the hashes stay, and with `values` the fingerprints.
+pub(super) fn hashed(mut visit: Visit, values: bool) -> Visit {
+    for rpc in &mut visit.rpc {
+        rpc.sha256();
+        rpc.body = None;
+    }
+    for reply in visit.replies.iter().filter(|_| values) {
+        reply.value();
+    }
+    without_replies(visit)
 }

@@ -5,26 +5,21 @@
 //! which the same cannot be said. Whoever adds a rule that needs more of clean exchanges has to keep it here;
 //! `tests/parts.rs` compares findings with and without.
 
-use super::answers::{self, Answers, HopCallId, NEVER, Oddity, ReplyRef, rpc};
-use super::chain::{self, Chains};
-use super::content::{self, Contents};
-use super::groups::{GroupKey, Groups};
+use super::chain::Chains;
+use super::groups::GroupKey;
 use super::hints::{may_be_call, may_hang, may_refuse};
 use super::kept::Kept;
-use super::past::{Numbering, Past, SessionPast, without_bodies, without_replies};
+pub use super::part::Stays;
+use super::part::{Fate, Part};
+use super::past::{Numbering, Past, SessionPast, hashed, without_bodies, without_replies};
 use super::patterns::Pattern;
 use super::quiet::is_clean_line;
 use super::unlogged::is_unlogged;
-use crate::mcp::{RpcKind, Tracked, Visit};
-use crate::model::exchange::End;
+use crate::mcp::{Tracked, Visit};
 use crate::model::id::{RpcId, SessionId};
 use crate::model::limits::{KEPT_LINES, KEPT_VISITS};
-use crate::model::place::Vantage;
 use crate::model::time::Time;
-use rustc_hash::FxHashMap;
 
-/// A call that nobody answered is waited for this long, ns: a later reply of its id may be its own.
-const GONE_NS: i64 = 600_000_000_000;
 /// After a refusal a client may start anew for this long, ns.
 const REINIT_NS: i64 = 600_000_000_000;
 /// The requests that follow such a start for this long show whether refused calls were sent again, ns.
@@ -35,41 +30,33 @@ const CANCEL_NS: i64 = 2_000_000_000;
 const FIRST_CALLS: u32 = 3;
 /// Exchanges of one session kept for how its ids run, or after a refusal.
 const KEPT: u32 = 256;
-/// Exchanges of one group that go on into the next part, at most.
-const CARRIED: usize = 256;
 
-/// An exchange that is over and goes on into the next part: whether it is odd by itself, and what was decided.
+/// An exchange that is over and goes on into the next part: whether it is odd by itself, what was decided, and as
+/// which of all it ended.
 struct Carried {
     visit: Visit,
     odd: bool,
     fate: Fate,
+    nth: u32,
 }
 
 /// Joins a capture in parts, and keeps what the rules need at the end.
 #[derive(Default)]
 pub struct Parts {
-    /// Also keep the replies of what is kept for its neighbours' sake.
-    keep_replies: bool,
+    stays: Stays,
     past: Past,
     carried: Vec<Carried>,
     kept: Kept,
-}
-
-/// What is decided about one exchange.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
-    /// Nothing more is asked of it.
-    Clean,
-    /// Its session's story needs that it was, but not what it said.
-    Outline,
-    /// A rule may want it.
-    Wanted,
+    /// Where all stays: as which of all each of `kept` ended.
+    nths: Vec<u32>,
+    /// Exchanges that have ended.
+    ended: u32,
 }
 
 impl Parts {
-    /// Nothing joined yet. `keep_replies`: the output shows what was said.
-    pub fn new(keep_replies: bool) -> Parts {
-        Parts { keep_replies, ..Parts::default() }
+    /// Nothing joined yet.
+    pub fn new(stays: Stays) -> Parts {
+        Parts { stays, ..Parts::default() }
     }
 
     /// Takes exchanges that have ended; `open` are those that have begun and not ended.
@@ -78,34 +65,56 @@ impl Parts {
         let (old, over) = (carried.len(), carried.len() + ended.len());
         let mut odd: Vec<bool> = carried.iter().map(|c| c.odd).collect();
         let mut fates: Vec<Fate> = carried.iter().map(|c| c.fate).collect();
+        let mut nths: Vec<u32> = carried.iter().map(|c| c.nth).collect();
+        nths.extend((self.ended..).take(ended.len()));
+        self.ended = self.ended.saturating_add(ended.len() as u32);
         let visits: Vec<Visit> = carried.into_iter().map(|c| c.visit).chain(ended).chain(open).collect();
         odd.resize(visits.len(), false);
         fates.resize(visits.len(), Fate::Clean);
-        let part = Part::new(&visits, &mut self.past, old..over);
+        let part = Part::new(&visits, &mut self.past, old..over, self.stays);
         part.find_odd(&mut odd, over);
+        if let Stays::All { values } = self.stays {
+            let go_on = part.go_on(&odd, over);
+            return self.keep_all(visits.into_iter().zip(nths), &odd, &go_on, values);
+        }
         part.want(&odd, &mut fates);
         let mut go_on = part.go_on(&odd, over);
         let keys: Vec<GroupKey> = (0..over).map(|v| part.key(v)).collect();
         let Part { order, chains, .. } = part;
         self.outline(&visits, &order, &keys, &mut fates, old..over);
         let behind = together(&chains, &mut fates, &mut go_on, over);
-        for (v, visit) in visits.into_iter().take(over).enumerate() {
+        for (v, (visit, nth)) in visits.into_iter().zip(nths).enumerate() {
             let fate = fates.get(v).copied().unwrap_or(Fate::Wanted);
             if go_on.get(v) == Some(&true) {
                 let odd = odd.get(v) == Some(&true);
-                self.carried.push(Carried { visit, odd, fate });
+                self.carried.push(Carried { visit, odd, fate, nth });
                 continue;
             }
             match (fate, keys.get(v)) {
                 (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.exchanges += 1,
                 (Fate::Clean, Some(key)) => self.past.retire(key, visit),
                 (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
-                (Fate::Wanted, _) if self.keep_replies || odd.get(v) != Some(&false) => self.kept.push(visit),
+                (Fate::Wanted, _) if self.stays == Stays::WantedWhole || odd.get(v) != Some(&false) => {
+                    self.kept.push(visit);
+                }
                 // What was in flight with something odd may own its reply; its own was looked at.
                 _ => self.kept.push(without_replies(visit)),
             }
         }
         self.cap(KEPT_VISITS);
+    }
+
+    /// Keeps all, those that are not odd without what was said.
+    fn keep_all(&mut self, over: impl Iterator<Item = (Visit, u32)>, odd: &[bool], go_on: &[bool], values: bool) {
+        for (v, (visit, nth)) in over.enumerate() {
+            let odd = odd.get(v) != Some(&false);
+            if go_on.get(v) == Some(&true) {
+                self.carried.push(Carried { visit, odd, fate: Fate::Wanted, nth });
+            } else {
+                self.nths.push(nth);
+                self.kept.push(if odd { visit } else { hashed(visit, values) });
+            }
+        }
     }
 
     /// Takes the first `done` lines of a log that is read alone, in order of time.
@@ -172,6 +181,9 @@ impl Parts {
     /// What is left for the rules: what retired, everything kept with what `rest` has, and how many of
     /// these visits are not of `rest`.
     pub fn finish(mut self, rest: Tracked) -> (Past, Tracked, usize) {
+        if matches!(self.stays, Stays::All { .. }) {
+            return self.finish_all(rest);
+        }
         self.past.close();
         let last = self.past.take_last();
         let mut visits = Vec::with_capacity(self.kept.len() + last.len() + self.carried.len() + rest.visits.len());
@@ -181,6 +193,19 @@ impl Parts {
         let known = visits.len();
         visits.extend(rest.visits);
         (self.past, Tracked { visits, ..rest }, known)
+    }
+
+    /// The same where all stayed: only what was learnt is past, all else is worked out at the end, from all. They
+    /// stand in the order in which they ended, as they would if nothing had been joined before.
+    fn finish_all(self, rest: Tracked) -> (Past, Tracked, usize) {
+        let mut kept = vec![];
+        self.kept.append_to(&mut kept);
+        let kept = self.nths.into_iter().zip(kept);
+        let mut all: Vec<(u32, Visit)> = kept.chain(self.carried.into_iter().map(|c| (c.nth, c.visit))).collect();
+        all.sort_by_key(|(nth, _)| *nth);
+        let known = all.len();
+        let visits = all.into_iter().map(|(_, visit)| visit).chain(rest.visits).collect();
+        (self.past.learnt(), Tracked { visits, ..rest }, known)
     }
 
     /// Marks the exchanges of `new` that their sessions' stories need, in order of time.
@@ -294,195 +319,5 @@ fn by_number(session: &mut SessionPast, id: &RpcId) -> Fate {
         (false, true) if before.repeats => Fate::Clean,
         (false, true) => Fate::Outline,
         (false, false) => Fate::Wanted,
-    }
-}
-
-/// A part joined, without the rules.
-struct Part<'a> {
-    visits: &'a [Visit],
-    order: Vec<u32>,
-    groups: Groups,
-    chains: Chains,
-    answers: Answers,
-    contents: Contents,
-}
-
-impl<'a> Part<'a> {
-    fn new(visits: &'a [Visit], past: &mut Past, new: std::ops::Range<usize>) -> Part<'a> {
-        let mut groups = Groups::from(&past.servers);
-        let (order, hop_of) = groups.hops(visits);
-        let chains = chain::chains(visits, &hop_of, &groups, &order, &mut past.votes);
-        let answers = answers::answers(visits, &mut groups, &order);
-        let contents = content::contents(visits, &answers, &groups, &mut past.known, new);
-        past.servers.clone_from(&groups.servers);
-        Part { visits, order, groups, chains, answers, contents }
-    }
-
-    /// Hop-free key of a visit's session or client.
-    fn key(&self, v: usize) -> GroupKey {
-        let group = self.answers.group_of.get(v).copied().unwrap_or(0);
-        self.groups.all.get(group as usize).map_or(GroupKey::Client(None, None), |(_, key)| key.clone())
-    }
-
-    fn visit_of(&self, c: HopCallId) -> Option<u32> {
-        self.answers.calls.get(c as usize).map(|c| c.visit)
-    }
-
-    /// Until when a call was in flight.
-    fn until(&self, c: HopCallId) -> Time {
-        self.answers.calls.get(c as usize).and_then(|c| answers::until(self.visits, c)).unwrap_or(NEVER)
-    }
-
-    fn reply(&self, r: ReplyRef) -> Option<&crate::mcp::Reply> {
-        self.visits.get(r.visit as usize)?.replies.get(r.reply as usize)
-    }
-
-    /// Marks every visit that is not clean by itself.
-    fn find_odd(&self, odd: &mut [bool], over: usize) {
-        let mut mark = |v: Option<u32>| {
-            if let Some(slot) = v.and_then(|v| odd.get_mut(v as usize)) {
-                *slot = true;
-            }
-        };
-        for (v, visit) in self.visits.iter().enumerate().take(over) {
-            if !self.is_clean(v as u32, visit) {
-                mark(Some(v as u32));
-            }
-        }
-        for oddity in &self.answers.oddities {
-            let (reply, a, b) = match *oddity {
-                Oddity::OtherId { reply, carrier, owner } => (reply, Some(carrier), Some(owner)),
-                Oddity::UnknownId { reply, carrier } => (reply, Some(carrier), None),
-                Oddity::OnGet { reply, owner } => (reply, owner, None),
-                Oddity::Again { reply, carrier, owner, .. } => (reply, carrier, Some(owner)),
-            };
-            mark(Some(reply.visit));
-            a.into_iter().chain(b).for_each(|c| mark(self.visit_of(c)));
-        }
-        for (c, verdict) in &self.contents.foreign {
-            mark(self.visit_of(*c));
-            mark(self.visit_of(verdict.owner));
-        }
-        self.contents.mismatch.keys().chain(&self.contents.unsettled).for_each(|c| mark(self.visit_of(*c)));
-        for (c, other, _) in &self.contents.near {
-            mark(self.visit_of(*c));
-            mark(other.and_then(|o| self.visit_of(o)));
-        }
-        self.find_reused(odd);
-    }
-
-    /// Was everything asked in the visit answered once, whole and in its place?
-    fn is_clean(&self, v: u32, visit: &Visit) -> bool {
-        if visit.vantage != Vantage::Wire || !visit.has_request || visit.request_gap || visit.response_gap {
-            return false;
-        }
-        if visit.rpc.is_empty() && visit.session.is_none() && visit.given.is_none() && visit.replies.is_empty() {
-            // Other HTTP traffic.
-            return visit.last_event_id.is_none() && !visit.legacy_stream;
-        }
-        if visit.is_get() {
-            let ended = matches!(visit.end, Some(End::Complete | End::ClientClosed));
-            let ok = matches!(visit.status, Some(200 | 405));
-            return ended && ok && visit.replies.is_empty() && visit.asks.is_empty() && visit.last_event_id.is_none();
-        }
-        let ok = visit.status.is_some_and(|s| (200..300).contains(&s));
-        if !ok || visit.end != Some(End::Complete) || visit.client_closed.is_some() || visit.one_direction {
-            return false;
-        }
-        let odd = visit.legacy_stream || !visit.asks.is_empty() || visit.last_event_id.is_some();
-        let speaks = visit.rpc.iter().any(|r| r.kind == RpcKind::Response || r.cancels.is_some());
-        if odd || speaks || visit.is_delete() {
-            return false;
-        }
-        let Some(&(first, n)) = self.answers.by_visit.get(&v) else { return visit.replies.is_empty() };
-        visit.replies.len() == n as usize && (first..first + n).all(|c| self.is_answered(c, v))
-    }
-
-    fn is_answered(&self, c: HopCallId, v: u32) -> bool {
-        let Some(call) = self.answers.calls.get(c as usize) else { return false };
-        let own = call.answer.is_some_and(|a| a.legal && !a.retyped && a.at.visit == v);
-        let said = call.answer.and_then(|a| self.reply(a.at)).is_some_and(|r| !r.after_gap && !r.after_close);
-        own && said && call.cancelled.is_none() && call.elsewhere.is_empty() && call.foreign.is_empty()
-    }
-
-    /// An id that was used again while it was in flight.
-    fn find_reused(&self, odd: &mut [bool]) {
-        for list in &self.answers.by_group {
-            let mut last: FxHashMap<&RpcId, HopCallId> = FxHashMap::default();
-            for &c in list {
-                let Some(call) = self.answers.calls.get(c as usize) else { continue };
-                let Some(id) = rpc(self.visits, call).and_then(|r| r.id.as_ref()) else { continue };
-                if let Some(earlier) = last.insert(id, c)
-                    && self.until(earlier) > call.asked
-                {
-                    for v in [self.visit_of(earlier), Some(call.visit)].into_iter().flatten() {
-                        if let Some(slot) = odd.get_mut(v as usize) {
-                            *slot = true;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Wants what is odd and what was in flight with it: that is its batch, and may own its reply.
-    fn want(&self, odd: &[bool], fates: &mut [Fate]) {
-        fates.iter_mut().zip(odd).filter(|(_, odd)| **odd).for_each(|(fate, _)| *fate = Fate::Wanted);
-        let is_odd = |c: HopCallId| self.visit_of(c).is_some_and(|v| odd.get(v as usize) == Some(&true));
-        let asked = |c: HopCallId| self.answers.calls.get(c as usize).map(|c| c.asked);
-        let mut with: Vec<u32> = vec![];
-        for list in &self.answers.by_group {
-            // Until when odd calls are in flight.
-            let mut reach: Option<Time> = None;
-            for &c in list {
-                if is_odd(c) {
-                    reach = reach.max(Some(self.until(c)));
-                } else if reach.zip(asked(c)).is_some_and(|(r, a)| r >= a) {
-                    with.extend(self.visit_of(c));
-                }
-            }
-            let mut next: Option<Time> = None;
-            for &c in list.iter().rev() {
-                if is_odd(c) {
-                    next = asked(c).or(next);
-                } else if next.is_some_and(|n| n <= self.until(c)) {
-                    with.extend(self.visit_of(c));
-                }
-            }
-        }
-        for v in with {
-            if let Some(fate) = fates.get_mut(v as usize) {
-                *fate = Fate::Wanted;
-            }
-        }
-    }
-
-    /// Which visits the next part has to see: those in flight with what is open, and calls without a reply,
-    /// whose reply may come to somebody else.
-    fn go_on(&self, odd: &[bool], over: usize) -> Vec<bool> {
-        let mut out = vec![false; over];
-        let end = self.order.last().and_then(|v| self.visits.get(*v as usize)).map(|v| v.asked);
-        for list in &self.answers.by_group {
-            let is_open = |c: &HopCallId| self.visit_of(*c).is_some_and(|v| v as usize >= over);
-            let open = list.iter().filter(|c| is_open(c));
-            let since = open.filter_map(|c| self.answers.calls.get(*c as usize)).map(|c| c.asked).min();
-            let mut carried = 0;
-            for &c in list.iter().rev() {
-                let Some(call) = self.answers.calls.get(c as usize).filter(|c| (c.visit as usize) < over) else {
-                    continue;
-                };
-                let waits = call.answer.is_none()
-                    && odd.get(call.visit as usize) == Some(&true)
-                    && end.is_some_and(|e| e.since(call.asked) < GONE_NS);
-                if carried < CARRIED
-                    && (waits || since.is_some_and(|s| self.until(c) >= s))
-                    && let Some(slot) = out.get_mut(call.visit as usize)
-                {
-                    *slot = true;
-                    carried += 1;
-                }
-            }
-        }
-        out
     }
 }

@@ -2,8 +2,6 @@
 
 use super::answers::HopCallId;
 use super::calls::{JointCall, World};
-use crate::mcp::content::fingerprint;
-use crate::mcp::scan;
 use crate::model::report::CallKey;
 use rustc_hash::FxHashMap;
 
@@ -42,7 +40,7 @@ impl World {
         for joint in &self.calls {
             let Some(reply) = joint.hops.first().and_then(|c| self.content_reply(*c)) else { continue };
             by_hash.entry(reply.sha256()).or_insert(joint.key);
-            if let Some(value) = reply.body.as_deref().and_then(value_of) {
+            if let Some(value) = reply.value() {
                 by_value.entry(value).or_insert_with(Vec::new).push(joint.key);
             }
         }
@@ -61,10 +59,10 @@ impl World {
     ) -> Told {
         let Some(mine) = self.recorded(c) else { return Told::Nothing };
         let seen = joint.hops.first().and_then(|h| self.content_reply(*h));
-        let value = mine.body.as_deref().and_then(value_of);
+        let value = mine.value();
         let has_hash = mine.sha256() != [0; 32];
         if let Some(seen) = seen {
-            let same_value = seen.body.as_deref().and_then(value_of).is_some_and(|v| Some(v) == value);
+            let same_value = seen.value().is_some_and(|v| Some(v) == value);
             if has_hash && seen.sha256() == mine.sha256() || same_value {
                 return Told::Same;
             }
@@ -90,9 +88,4 @@ impl World {
         let (visit, reply) = self.reply(self.hop_call(c)?.answer?.at)?;
         visit.place.is_frame.then_some(reply)
     }
-}
-
-/// Fingerprint of the result or error of a message.
-fn value_of(message: &[u8]) -> Option<u64> {
-    scan::member(message, "result").or_else(|| scan::member(message, "error")).map(fingerprint)
 }

@@ -386,6 +386,7 @@ fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>
         hash: MessageHash::default(),
         parts: ReplyParts::of(one),
         content: OnceLock::new(),
+        value: OnceLock::new(),
         shape: OnceLock::new(),
         event_id: m.event_id.map(Arc::from),
         is_event: m.is_event,

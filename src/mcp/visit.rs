@@ -1,7 +1,8 @@
 //! One HTTP exchange at one vantage point, with the JSON-RPC it carried.
 
-use super::content::ArgumentValues;
+use super::content::{ArgumentValues, fingerprint};
 use super::jsonrpc::Message;
+use super::scan;
 use super::shape::ShapeId;
 use crate::model::exchange::{BodyKind, End, ExchangeId, Mark, Peer};
 use crate::model::id::{RpcId, SessionId};
@@ -98,6 +99,8 @@ pub struct Reply {
     pub parts: ReplyParts,
     /// See [`Reply::content`].
     pub content: OnceLock<u64>,
+    /// See [`Reply::value`].
+    pub value: OnceLock<Option<u64>>,
     /// Shape of a result, once it was asked for.
     pub shape: OnceLock<Option<ShapeId>>,
     /// The SSE event id it came with, where there was one.
@@ -313,6 +316,13 @@ impl Reply {
             let mut h = rustc_hash::FxHasher::default();
             self.result().or(self.part(self.parts.error)).hash(&mut h);
             h.finish()
+        })
+    }
+    /// Order-free fingerprint of its `result` or `error`; none where the bytes are not known.
+    pub fn value(&self) -> Option<u64> {
+        *self.value.get_or_init(|| {
+            let body = self.body.as_deref()?;
+            scan::member(body, "result").or_else(|| scan::member(body, "error")).map(fingerprint)
         })
     }
     /// SHA-256 of its exact bytes.
