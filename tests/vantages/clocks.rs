@@ -299,3 +299,24 @@ fn a_window_of_a_session_that_is_refused_by_turns_is_possible() {
     let windows: Vec<_> = report.findings.iter().filter(|f| f.rule == "stale/404-window").collect();
     assert!(windows.len() == 1 && windows[0].confidence == Confidence::Possible, "{:?}", report.findings);
 }
+
+/// Replicas refuse a session by turns. Where the client's clock fits no other's, what was answered after a refusal is
+/// not known to be later, and the calls that look lost may have been answered.
+#[test]
+fn a_session_that_may_be_refused_by_turns_accuses_nobody_of_lost_calls() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/24-replica-split");
+    let of = |name: &str| case.join(name);
+    let files = [of("client.jsonl"), of("journal.short-iso-precise"), of("access.combined.log")];
+    assert!(rules(&analyze(&files)).contains(&"session/replica-split"));
+    let folder = tempfile::tempdir().unwrap();
+    let client = folder.path().join("client.jsonl");
+    for seconds in [3, -3, 3600, -3600, 19_800] {
+        std::fs::write(&client, moved(&std::fs::read_to_string(&files[0]).unwrap(), seconds)).unwrap();
+        let report = analyze(&[client.clone(), files[1].clone(), files[2].clone()]);
+        let windows: Vec<_> = report.findings.iter().filter(|f| f.rule == "stale/404-window").collect();
+        assert!(!windows.is_empty(), "{seconds} s: {:?}", rules(&report));
+        for window in windows {
+            assert_eq!((window.confidence, &window.fault[..]), (Confidence::Possible, &[][..]), "{seconds} s");
+        }
+    }
+}

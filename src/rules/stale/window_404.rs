@@ -73,7 +73,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         claims.claim(Claim {
             severity: if lost > 0 { Severity::Medium } else { Severity::Low },
             confidence: confidence(world, story, &window),
-            fault: fault(world, &window),
+            fault: fault(world, story, &window),
             session: Some(r.session.clone()),
             at: window.opened,
             until: window.recovered.or(window.initialize),
@@ -119,7 +119,11 @@ fn in_words(world: &World, claims: &mut Claims<'_>, stories: &[Story]) {
 }
 
 /// Who lost the calls: the client, which did not send them again, or what kept them from the inputs.
-fn fault(world: &World, window: &Window) -> Vec<Hop> {
+fn fault(world: &World, story: &Story, window: &Window) -> Vec<Hop> {
+    // A turn of another replica, whose line is missing or on another clock, may have answered them.
+    if may_be_a_turn(world, story) {
+        return vec![];
+    }
     let of_call = |key: &CallKey| {
         let joint = world.calls.get(world.calls.binary_search_by_key(key, |j| j.key).ok()?)?;
         let alone = joint.client.filter(|_| joint.hops.is_empty() && joint.lines.is_empty());
@@ -127,6 +131,12 @@ fn fault(world: &World, window: &Window) -> Vec<Hop> {
     };
     // The fewest that one of them can be laid to.
     window.lost.iter().filter_map(of_call).min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Is the window told by lines, of a session that replicas may have answered by turns?
+fn may_be_a_turn(world: &World, story: &Story) -> bool {
+    let first = story.refused.refusals.first().and_then(|v| world.visits.get(*v as usize));
+    story.takes_turns && first.is_some_and(|v| !v.place.is_frame)
 }
 
 /// That calls were lost is no surer than that the logs would have shown them.
@@ -138,7 +148,7 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     // asked.
     let is_open = window.new_session.is_none() || story.has_unknown && window.lost.is_empty();
     // Where replicas take turns, a line that is missing makes of a turn the end.
-    if by_line && (is_open || story.takes_turns) || first.is_some_and(is_unlogged) {
+    if by_line && is_open || may_be_a_turn(world, story) || first.is_some_and(is_unlogged) {
         return Confidence::Possible;
     }
     let known = match story.identity {
