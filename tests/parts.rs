@@ -8,6 +8,11 @@ use crosswire::model::options::{AnalyzeOptions, ReadOptions};
 use crosswire::model::report::Report;
 use std::path::{Path, PathBuf};
 
+/// The fixtures, or what `CROSSWIRE_SETS` names.
+fn folder() -> PathBuf {
+    std::env::var_os("CROSSWIRE_SETS").map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), PathBuf::from)
+}
+
 fn files(folder: &Path, wanted: fn(&str) -> bool, out: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().unwrap() {
         let path = entry.unwrap().path();
@@ -57,7 +62,7 @@ fn listed(report: &Report) -> Vec<String> {
 #[test]
 fn parts_of_any_size_say_what_the_whole_says() {
     let mut all = vec![];
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| name.contains(".pcap"), &mut all);
+    files(&folder(), |name| name.contains(".pcap"), &mut all);
     assert!(all.len() > 12, "{all:?}");
     for capture in all {
         let whole = said(&analyze(&capture, &whole()));
@@ -92,8 +97,7 @@ fn sets(folder: &Path, out: &mut Vec<Vec<String>>) {
 #[test]
 fn captures_in_parts_beside_logs_say_what_the_whole_says() {
     let mut all = vec![];
-    let folder = std::env::var("CROSSWIRE_SETS").unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures").into());
-    sets(Path::new(&folder), &mut all);
+    sets(&folder(), &mut all);
     assert!(all.len() > 12, "{all:?}");
     let analyze = |names: &[String], options: &AnalyzeOptions| run(names, &ReadOptions::default(), options).unwrap();
     for names in all {
@@ -110,7 +114,7 @@ fn captures_in_parts_beside_logs_say_what_the_whole_says() {
 #[test]
 fn a_log_in_parts_says_what_the_whole_says() {
     let mut all = vec![];
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), |name| !name.contains(".pcap"), &mut all);
+    files(&folder(), |name| !name.contains(".pcap"), &mut all);
     let mut windows = 0;
     for log in all {
         let whole = said(&analyze(&log, &whole()));

@@ -121,9 +121,21 @@ pub(super) struct Numbering {
 }
 
 impl Past {
-    /// Everything that stays of the sessions, for the end.
+    /// The last exchanges of sessions that were refused, which went before that, and of those whose ids go back, where
+    /// they tell conversations apart. Those of others tell nothing that their counts do not.
     pub fn take_last(&mut self) -> Vec<Visit> {
-        self.sessions.values_mut().flat_map(|s| std::mem::take(&mut s.last)).collect()
+        let (mut out, mut over) = (vec![], vec![]);
+        for (key, session) in &mut self.sessions {
+            let last = std::mem::take(&mut session.last);
+            match session.refused || session.kept > 0 || session.numbering.is_some_and(|n| n.repeats) {
+                true => out.extend(last),
+                false => over.push((key.clone(), last)),
+            }
+        }
+        for (key, last) in over {
+            last.iter().for_each(|visit| self.forget(&key, visit));
+        }
+        out
     }
 
     /// The numbers among the first ids of a session in order of time: those that retired, and those `seen` still.

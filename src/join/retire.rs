@@ -184,8 +184,8 @@ impl Parts {
         if matches!(self.stays, Stays::All { .. }) {
             return self.finish_all(rest);
         }
-        self.past.close();
         let last = self.past.take_last();
+        self.past.close();
         let mut visits = Vec::with_capacity(self.kept.len() + last.len() + self.carried.len() + rest.visits.len());
         self.kept.append_to(&mut visits);
         visits.extend(last);
