@@ -8,6 +8,7 @@ mod parts;
 mod read;
 mod rows;
 mod sessions;
+mod writers;
 
 use crate::input::{Source, bundle, expand};
 use crate::join::World;
@@ -69,7 +70,7 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         let text = || format!("kept-visits: {} exchanges that are not clean were too many to keep", past.dropped);
         info.problems.add(ProblemKind::LimitHit, || "", text);
     }
-    let mut world = World::new(tracked, records, read, past, known);
+    let mut world = World::new(tracked, records, read, past, known, writers::writers(&inputs));
     for (input, info) in (0u32..).zip(&inputs) {
         let offset = world.logs.offsets.get(&input).copied().flatten().unwrap_or(Offset::none(0));
         world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));

@@ -9,6 +9,7 @@ pub mod log;
 pub mod objects;
 pub mod packed;
 pub mod recorded;
+pub mod rotation;
 pub mod tar_zst;
 pub mod zip;
 

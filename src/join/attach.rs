@@ -157,7 +157,10 @@ struct Fit {
 
 /// How well a line and an exchange fit, if they can be the same.
 fn fit(line: &Visit, seen: &Visit, slack: i64) -> Option<Fit> {
-    if line.method.is_some() && differ(&line.method, &seen.method) || differ(&line.session, &seen.session) {
+    if line.method.is_some() && differ(&line.method, &seen.method)
+        || differ(&line.session, &seen.session)
+        || differ(&line.given, &seen.given)
+    {
         return None;
     }
     // 499 is the proxy's own note that its client left.

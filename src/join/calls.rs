@@ -13,7 +13,7 @@ use crate::mcp::{RpcKind, Tracked};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::SessionId;
 use crate::model::options::ReadOptions;
-use crate::model::place::Vantage;
+use crate::model::place::{InputId, Vantage};
 use crate::model::record::{ClientOutcome, Record};
 use crate::model::report::CallKey;
 use crate::model::time::Time;
@@ -124,16 +124,17 @@ pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
 
 impl World {
     /// Joins what the exchanges left. The first `known` visits are what was kept of earlier parts, `past` is what
-    /// else they left.
+    /// else they left; `writers` says which logs are one in turn.
     pub fn new(
         mut tracked: Tracked,
         records: Vec<Record>,
         options: &ReadOptions,
         mut past: Past,
         known: usize,
+        writers: FxHashMap<InputId, InputId>,
     ) -> World {
         let captures = logs::align_captures(&mut tracked.visits);
-        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some());
+        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some(), writers);
         logs.offsets.extend(captures);
         if past.patterns.is_some() && past.exchanges > 0 {
             // One log, read alone: its own clock is the reference.

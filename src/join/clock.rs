@@ -7,7 +7,7 @@
 use super::drift::{self, Offset};
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
-use crate::model::place::InputId;
+use crate::model::place::{InputId, Vantage};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -26,6 +26,15 @@ pub struct Tick {
     pub key: u64,
     /// Nothing else of this source can have the key, and why; none: others can.
     pub exact: Option<Exact>,
+    /// Hash of the session that it is of, or that it began; 0: not known.
+    pub whose: u64,
+}
+
+impl Tick {
+    /// Are both known to be of a session, and not of one?
+    fn is_of_another(&self, other: &Tick) -> bool {
+        self.whose != 0 && other.whose != 0 && self.whose != other.whose
+    }
 }
 
 /// Why a key is exact. What is exact for one reason is measured in one way, so that its moments differ
@@ -55,7 +64,7 @@ pub fn key(parts: impl Hash) -> u64 {
 
 /// A session's creation.
 pub fn created(input: InputId, session: &SessionId, at: Time, error_ns: i64) -> Tick {
-    Tick { input, at, error_ns, key: key(("created", session)), exact: Some(Exact::Created) }
+    Tick { input, at, error_ns, key: key(("created", session)), exact: Some(Exact::Created), whose: key(session) }
 }
 
 /// The ticks of a visit: its response head by method and status, with and without its session, and
@@ -64,7 +73,7 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
     if v.at.error_ns > i64::MAX / 8 {
         return;
     }
-    let head = v.answered();
+    let (head, whose) = (v.answered(), whose(v));
     // A client's record has no head: its end is nearest to it.
     let answered = v.head.or(v.ended).map_or(v.asked, |m| m.at);
     if let (true, Some(s)) = (v.carries("initialize"), &v.given) {
@@ -77,11 +86,13 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
             error_ns: v.at.error_ns,
             key: key(("request", id)),
             exact: Some(Exact::Request),
+            whose,
         });
     }
     for r in v.requests() {
-        let mut exact =
-            |why, key| out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: Some(why) });
+        let mut exact = |why, key| {
+            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: Some(why), whose })
+        };
         if let Some(id) = &r.tool_use_id {
             exact(Exact::ToolUse, key(("tool use", id)));
         }
@@ -94,17 +105,22 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
         // Without sessions the names of the calls in their order still make a pattern.
         if let (Some(id), Some(method)) = (&r.id, &r.method) {
             let key = key(("named", id, method, &r.tool));
-            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None });
+            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None, whose });
         }
     }
     if let (Some(method), Some(status)) = (&v.method, v.status) {
         let loose = key(("http", method, status));
-        out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: loose, exact: None });
+        out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: loose, exact: None, whose });
         if let Some(s) = &v.session {
             let exact = key(("http", method, status, s));
-            out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: exact, exact: None });
+            out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: exact, exact: None, whose });
         }
     }
+}
+
+/// Hash of the session that a request is of, or began.
+fn whose(v: &Visit) -> u64 {
+    v.session.as_ref().or(v.given.as_ref()).map_or(0, key)
 }
 
 /// What a source's requests are in order, where it shows all of them: the k-th of n on one port of the
@@ -114,8 +130,14 @@ pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
     for v in visits.iter().filter(|v| v.is_post() && v.requests().next().is_some() && v.at.error_ns < i64::MAX / 8) {
         // Where one has a request more, the times of most still fit.
         let loose = [Some(key("asked")), v.session.as_ref().map(|s| key(("asked", s)))];
-        let tick = |key| Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None };
+        let tick =
+            |key| Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None, whose: whose(v) };
         out.extend(loose.into_iter().flatten().map(tick));
+        // A line that does not say how long it took may be of the end, which a client's record has too.
+        let is_one_time = v.vantage == Vantage::Client || v.duration_ns.is_none() && !v.place.is_frame;
+        if let Some(over) = v.ended.filter(|_| is_one_time) {
+            out.push(Tick { at: over.at, ..tick(key("over")) });
+        }
         if let Some(port) = v.port {
             lists.entry(key(("port", port))).or_default().push(v);
         }
@@ -128,7 +150,14 @@ pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
         let n = list.len();
         for (k, v) in list.iter().enumerate() {
             let exact = Some(Exact::Sequence(name));
-            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key: key((name, n, k)), exact });
+            out.push(Tick {
+                input: v.input,
+                at: v.asked,
+                error_ns: v.at.error_ns,
+                key: key((name, n, k)),
+                exact,
+                whose: whose(v),
+            });
         }
     }
 }
@@ -193,7 +222,7 @@ fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
         let (Some(x), [y], false) = (theirs.first(), mine.as_slice(), again || theirs.len() > SOURCES) else {
             continue;
         };
-        let Some(why) = y.exact else { continue };
+        let Some(why) = y.exact.filter(|_| !y.is_of_another(x)) else { continue };
         let error_ns = x.error_ns.max(y.error_ns);
         found.entry(why).or_default().add(Moments { all: vec![(y.at, x.at.since(y.at))], error_ns });
     }
@@ -232,7 +261,7 @@ fn pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
             if is_fine && error > bin_ns {
                 return None;
             }
-            for x in theirs.iter().take(SAME) {
+            for x in theirs.iter().take(SAME).filter(|x| !y.is_of_another(x)) {
                 let delta = x.at.since(y.at);
                 bins.entry(delta.div_euclid(bin_ns)).or_default().push((y.at, delta));
                 pairs += 1;
@@ -342,7 +371,7 @@ mod tests {
 
     fn tick(at_ms: i64, key: u64, exact: bool) -> Tick {
         let exact = exact.then_some(Exact::Call);
-        Tick { input: 0, at: Time::from_ns(at_ms * 1_000_000, 3), error_ns: 1_000_000, key, exact }
+        Tick { input: 0, at: Time::from_ns(at_ms * 1_000_000, 3), error_ns: 1_000_000, key, exact, whose: 0 }
     }
 
     #[test]

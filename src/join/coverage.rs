@@ -13,6 +13,7 @@ use crate::model::record::ClientOutcome;
 use crate::model::report::Confidence;
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// By then after being issued a request is on its way, ns.
 const ON_ITS_WAY_NS: i64 = 2_000_000_000;
@@ -29,7 +30,9 @@ fn gap(calls: &[(Time, u32)], i: usize) -> i64 {
 /// What coverage is worked out from, once for all calls.
 struct Records {
     /// When each client's record says that it called, over all sessions and in each that it names.
-    clients: FxHashMap<u32, Calls>,
+    clients: FxHashMap<Caller, Calls>,
+    /// Logs that lack calls of a client which their servers answered: what else they lack says nothing.
+    incomplete: FxHashSet<(Caller, u32)>,
     /// Requests in each log, by time.
     lines: FxHashMap<u32, Vec<(Time, u32)>>,
     /// When each server's log says that it went up or down, in order.
@@ -46,6 +49,13 @@ struct Records {
     owners: FxHashSet<u32>,
 }
 
+/// A client's record, and what it calls the server.
+type Caller = (u32, Option<Arc<str>>);
+
+fn caller(record: &Visit) -> Caller {
+    (record.input, record.upstream.clone())
+}
+
 /// When a client's record says that it called, in order, and its visit of each call.
 #[derive(Default)]
 struct Calls {
@@ -55,9 +65,9 @@ struct Calls {
 
 impl Records {
     fn of(world: &World) -> Records {
-        let mut clients: FxHashMap<u32, Calls> = FxHashMap::default();
+        let mut clients: FxHashMap<Caller, Calls> = FxHashMap::default();
         for (n, v) in world.logs.clients.iter().filter_map(|n| Some((*n, world.visits.get(*n as usize)?))) {
-            let calls = clients.entry(v.input).or_default();
+            let calls = clients.entry(caller(v)).or_default();
             calls.all.push((v.asked, n));
             if let Some(s) = &v.session {
                 calls.in_session.entry(s.clone()).or_default().push((v.asked, n));
@@ -108,12 +118,29 @@ impl Records {
         let servers = world.visits.iter().filter(|v| v.vantage == Vantage::Server).map(|v| v.input).collect();
         let owner_of = |v: &Verdict| world.call_of.get(&v.owner).copied();
         let owners = world.contents.foreign.values().filter_map(owner_of).collect();
-        Records { clients, lines, up, late, captures, behind, servers, owners }
+        Records { clients, incomplete: FxHashSet::default(), lines, up, late, captures, behind, servers, owners }
     }
 }
 
 /// Clocks known no better than this do not tell which of several calls a log lacks, ns.
 const COARSE_NS: i64 = 250_000_000;
+
+/// Answered calls without a line that are looked at to tell whether a log is complete.
+const LACKING: usize = 200;
+
+/// Was the call answered by a server, if with an error? Codes of the SDKs' own (-32000 for a connection that closed,
+/// -32001 for a request that timed out; Python's and TypeScript's `shared/protocol`) are the client's.
+fn is_answered_by_server(record: &Visit) -> bool {
+    let is_server_s = |code: i64| matches!(code, -32700 | -32603..=-32600);
+    // As the SDKs put an error into words.
+    let in_words = || {
+        let text = record.comment.as_deref()?.split_once("MCP error ")?.1;
+        text.get(..6)?.parse().ok()
+    };
+    was_answered(record)
+        || record.client_outcome == Some(ClientOutcome::Error)
+            && record.replies.iter().filter_map(|r| r.error).chain(in_words()).any(is_server_s)
+}
 
 /// What a log lacks around a call that the client alone shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +151,18 @@ enum Lacks {
     ThisOne,
     /// Fewer: one of these calls, perhaps another.
     One,
+}
+
+/// Calls that follow each other closely, and what a log has of them.
+struct Around {
+    /// How many lines fewer it has.
+    missing: usize,
+    /// How many of the calls were joined to none of its lines.
+    without: usize,
+    /// How many of them no server answered.
+    unanswered: usize,
+    /// Its clock, or its times, do not tell which.
+    is_coarse: bool,
 }
 
 /// Inputs that cover a call, and how sure its absence from them makes.
@@ -150,11 +189,20 @@ impl World {
     /// Works out the coverage of every call that only a client's record shows.
     pub fn cover(&mut self) {
         let alone = self.calls.iter().filter(|j| j.hops.is_empty() && j.lines.is_empty()).filter_map(|j| j.client);
-        let records = Records::of(self);
+        let mut records = Records::of(self);
         let logs = ServerLog::all(self);
         // What its handler began was sent, whatever the requests in the logs add up to.
-        let alone = alone.filter(|c| !logs.iter().any(|l| l.names(self, *c)));
-        let found: Vec<(HopCallId, Coverage)> = alone.filter_map(|c| Some((c, self.covering(c, &records)?))).collect();
+        let alone: Vec<HopCallId> = alone.filter(|c| !logs.iter().any(|l| l.names(self, *c))).collect();
+        let mut callers: Vec<Caller> = alone.iter().filter_map(|c| self.visit_of(*c)).map(caller).collect();
+        callers.sort_unstable();
+        callers.dedup();
+        let incomplete = callers.iter().flat_map(|caller| {
+            let lacking = self.logs.access_inputs.iter().filter(|log| self.is_incomplete(**log, caller, &records));
+            lacking.map(|log| (caller.clone(), *log)).collect::<Vec<_>>()
+        });
+        records.incomplete = incomplete.collect();
+        let found: Vec<(HopCallId, Coverage)> =
+            alone.into_iter().filter_map(|c| Some((c, self.covering(c, &records)?))).collect();
         self.covered = found.into_iter().collect();
     }
 
@@ -169,6 +217,7 @@ impl World {
         captures.retain(|i| !self.is_filtered && self.spans(*i, at, by));
         // Whoever lost a part of a file lost it for all who wrote in it.
         let mut sure: FxHashSet<u32> = FxHashSet::default();
+        let caller = caller(visit);
         let mut logs: Vec<u32> = self
             .logs
             .access_inputs
@@ -176,7 +225,7 @@ impl World {
             .copied()
             .filter(|i| self.would_show(*i, visit, records))
             .filter(|i| !self.logs.contested.contains(&(visit_no, *i)))
-            .filter(|i| !self.was_down(*i, at, records))
+            .filter(|i| !self.was_down(*i, at, records) && !records.incomplete.contains(&(caller.clone(), *i)))
             .filter(|i| {
                 let lacks = self.lacks(*i, visit, records);
                 sure.extend((lacks == Lacks::ThisOne).then_some(file_of(*i)));
@@ -194,7 +243,7 @@ impl World {
             _ => Confidence::Probable,
         };
         // What was answered was sent, and a log lacks its line: only packets say otherwise.
-        if was_answered(visit) && confidence < Confidence::Certain {
+        if is_answered_by_server(visit) && confidence < Confidence::Certain {
             return None;
         }
         let is_behind = captures.iter().all(|i| records.behind.contains(&(visit.input, *i)))
@@ -206,6 +255,35 @@ impl World {
         let mut inputs = captures;
         inputs.append(&mut logs);
         Some(Coverage { inputs, confidence, is_behind, as_asked })
+    }
+
+    /// Does a log lack calls of a client which the server answered, or, where the client has several servers, all
+    /// those of this one? Then it is another's, one of several, or lines are missing in it.
+    fn is_incomplete(&self, log: u32, caller: &Caller, records: &Records) -> bool {
+        let Some(calls) = records.clients.get(caller) else { return false };
+        let of = |(_, n): &(Time, u32)| Some((*n, self.visits.get(*n as usize)?));
+        let answered = || calls.all.iter().filter_map(of).filter(|(_, v)| is_answered_by_server(v));
+        let several = records.clients.keys().filter(|c| c.0 == caller.0).nth(1).is_some();
+        if several && !calls.all.iter().any(|(_, n)| self.line_of(*n, log).is_some()) {
+            return true;
+        }
+        let mut lacking = answered().filter(|(n, v)| {
+            self.line_of(*n, log).is_none()
+                && !self.logs.contested.contains(&(*n, log))
+                && self.would_show(log, v, records)
+                && !self.was_down(log, v.asked, records)
+        });
+        // A line that is missing may be that of a call which nobody answered.
+        let lacks_answered = |v| self.around(log, v, records).is_some_and(|a| a.missing > a.unanswered);
+        lacking.by_ref().take(LACKING).any(|(_, v)| lacks_answered(v))
+    }
+
+    /// The line of a log that a client's call was joined to.
+    fn line_of(&self, call: u32, log: u32) -> Option<u32> {
+        let joint = self.answers.by_visit.get(&call).and_then(|(c, _)| self.joint(*c));
+        let seen = joint.into_iter().flat_map(|j| j.hops.iter().chain(&j.lines)).filter_map(|c| self.hop_call(*c));
+        let mut lines = seen.map(|c| c.visit);
+        lines.find(|v| self.visits.get(*v as usize).is_some_and(|v| v.input == log))
     }
 
     /// Does a log go on for long enough around a call to have a line of it?
@@ -236,12 +314,21 @@ impl World {
     /// Does a log have fewer requests than the client says it made around that time? Lines are joined by
     /// time, so that a line too many there may be this call's.
     fn lacks(&self, input: u32, record: &Visit, records: &Records) -> Lacks {
+        match self.around(input, record, records) {
+            None | Some(Around { missing: 0, .. }) => Lacks::None,
+            Some(around) if around.without > around.missing || around.is_coarse => Lacks::One,
+            Some(_) => Lacks::ThisOne,
+        }
+    }
+
+    /// What a log has of the calls around one, if the two can be compared.
+    fn around(&self, input: u32, record: &Visit, records: &Records) -> Option<Around> {
         // A client whose clock could not be aligned is not held against a log, nor the other way round.
         let error = |input| self.logs.offsets.get(&input).copied().flatten().map(|o| o.error_ns);
-        let (Some(mine), Some(theirs)) = (error(record.input), error(input)) else { return Lacks::None };
+        let (Some(mine), Some(theirs)) = (error(record.input), error(input)) else { return None };
         let error = mine.max(theirs);
         let slack = error + SLACK_NS;
-        let Some(client) = records.clients.get(&record.input) else { return Lacks::None };
+        let Some(client) = records.clients.get(&caller(record)) else { return None };
         let lines = records.lines.get(&input).map_or(&[][..], |l| l);
         // Where the log names the session of every request, those of the others cannot be this call's.
         let named = |(_, v): &(Time, u32)| {
@@ -252,9 +339,7 @@ impl World {
         let same = |(_, n): &(Time, u32)| self.visits.get(*n as usize).is_some_and(|v| v.place == record.place);
         let from = calls.partition_point(|(t, _)| *t < record.asked);
         let found = calls.get(from..).unwrap_or_default().iter().take_while(|(t, _)| *t == record.asked).position(same);
-        let Some(here) = found.map(|n| from + n) else {
-            return Lacks::None;
-        };
+        let here = from + found?;
         // The cluster of calls around it, with silence on either side.
         let (mut first, mut last) = (here, here);
         while first > 0 && gap(calls, first - 1) < QUIET_NS {
@@ -263,13 +348,8 @@ impl World {
         while last + 1 < calls.len() && gap(calls, last) < QUIET_NS {
             last += 1;
         }
-        let (Some((from, _)), Some((to, _))) = (calls.get(first), calls.get(last)) else { return Lacks::None };
-        let line_of = |n: &u32| {
-            let joint = self.answers.by_visit.get(n).and_then(|(c, _)| self.joint(*c));
-            let seen = joint.into_iter().flat_map(|j| j.hops.iter().chain(&j.lines)).filter_map(|c| self.hop_call(*c));
-            let mut lines = seen.map(|c| c.visit);
-            lines.find(|v| self.visits.get(*v as usize).is_some_and(|v| v.input == input))
-        };
+        let (Some((from, _)), Some((to, _))) = (calls.get(first), calls.get(last)) else { return None };
+        let line_of = |n: &u32| self.line_of(*n, input);
         // Calls before the log began, or open when it ended, are not missing from it, unless it has them.
         let is_sure = |line: u32| !self.logs.ambiguous.contains(&line);
         let counted = |(_, n): &&(Time, u32)| {
@@ -300,13 +380,12 @@ impl World {
             records,
         );
         let missing = expected.saturating_sub(lines.count() + late);
-        if missing == 0 {
-            return Lacks::None;
-        }
         let without = calls.get(first..=last).unwrap_or_default().iter().filter(|(_, n)| line_of(n).is_none()).count();
         let written = records.lines.get(&input).and_then(|l| self.visits.get(l.first()?.1 as usize));
         let is_coarse = error.max(written.map_or(0, |v| v.at.error_ns)) > COARSE_NS;
-        if without > missing || is_coarse { Lacks::One } else { Lacks::ThisOne }
+        let answered = |n: &&u32| self.visits.get(**n as usize).is_some_and(is_answered_by_server);
+        let unanswered = inside.len() - inside.iter().filter(answered).count();
+        Some(Around { missing, without, unanswered, is_coarse })
     }
 
     /// Lines that stand for no call of a client's record, and may have begun when this one did: they say

@@ -90,6 +90,7 @@ mod tests {
             error_ns: 1_000_000,
             key: *key,
             exact: Some(Exact::Created),
+            whose: 0,
         };
         Source { input, ticks: moments.iter().map(tick).collect() }
     }

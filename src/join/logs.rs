@@ -71,8 +71,14 @@ pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>
 const SAME_CLOCK_NS: i64 = 2_000_000;
 
 /// Turns records into visits beside those of `tracked`, aligned.
-/// `is_joined`: lines of the only log were joined while it was read.
-pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>, is_joined: bool) -> Logs {
+/// `is_joined`: lines of the only log were joined while it was read. `writers`: see [`Sources::writer`].
+pub fn read(
+    records: Vec<Record>,
+    tracked: &mut Tracked,
+    endpoint: Option<&str>,
+    is_joined: bool,
+    writers: FxHashMap<InputId, InputId>,
+) -> Logs {
     let (mut access, mut events, mut calls, mut messages) = (vec![], vec![], vec![], vec![]);
     for r in records {
         match r {
@@ -82,7 +88,7 @@ pub fn read(records: Vec<Record>, tracked: &mut Tracked, endpoint: Option<&str>,
             Record::Message(m) => messages.push(*m),
         }
     }
-    let mut logs = Logs { sources: Sources::of(&access, &events), events, ..Logs::default() };
+    let mut logs = Logs { sources: Sources::of(&access, &events, writers), events, ..Logs::default() };
     // Lines of a log that was joined in parts stand behind those of captures already.
     let first_log = tracked.visits.iter().position(|v| !v.place.is_frame).unwrap_or(tracked.visits.len());
     let none_kept = first_log == tracked.visits.len();
@@ -210,13 +216,13 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
     // Proxies' clocks first: they have the finest times and the most keys.
     inputs.sort_unstable();
     inputs.dedup_by_key(|(_, input)| *input);
-    if let ([(_, input)], false) = (inputs.as_slice(), wire)
-        && has_times(visits.get(first_log..).unwrap_or_default())
-    {
-        logs.offsets.insert(*input, Some(Offset::none(0)));
+    let of_one = |(_, input): &(u8, InputId)| inputs.first().is_some_and(|(_, i)| logs.sources.are_one(*i, *input));
+    if !wire && inputs.iter().all(of_one) && has_times(visits.get(first_log..).unwrap_or_default()) {
+        logs.offsets.extend(inputs.iter().map(|(_, input)| (*input, Some(Offset::none(0)))));
         return;
     }
-    let mut sources = vec![];
+    let mut sources: Vec<Source> = vec![];
+    let mut written: FxHashMap<InputId, Vec<InputId>> = FxHashMap::default();
     for (_, input) in inputs {
         let mut ticks = vec![];
         visits.iter().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::ticks(v, &mut ticks));
@@ -240,11 +246,23 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
                 ticks.push(clock::created(input, s, w.at, w.error_ns));
             }
         }
-        if !ticks.is_empty() {
-            sources.push(Source { input, ticks });
+        if ticks.is_empty() {
+            continue;
         }
+        // One writer has one clock, in however many files.
+        let writer = logs.sources.writer(input);
+        ticks.iter_mut().for_each(|t| t.input = writer);
+        match sources.iter_mut().find(|s| s.input == writer) {
+            Some(source) => source.ticks.append(&mut ticks),
+            None => sources.push(Source { input: writer, ticks }),
+        }
+        written.entry(writer).or_default().push(input);
     }
-    for (input, found) in islands::offsets(reference, sources) {
+    let offsets = islands::offsets(reference, sources);
+    let files = offsets.into_iter().flat_map(|(writer, found)| {
+        written.remove(&writer).unwrap_or_default().into_iter().map(move |input| (input, found))
+    });
+    for (input, found) in files {
         logs.offsets.insert(input, found);
         let Some(offset) = found else { continue };
         visits.iter_mut().skip(first_log).filter(|v| v.input == input).for_each(|v| clock::shift(v, &offset));
@@ -293,11 +311,14 @@ pub fn join_lines(visits: &mut [Visit], chains: &mut Chains, logs: &mut Logs) {
     // Which record told what a line is about.
     let mut named: FxHashMap<u32, u32> = FxHashMap::default();
     for (n, (_, input)) in inputs.iter().enumerate() {
-        let earlier: FxHashSet<InputId> = inputs.iter().take(n).map(|(_, i)| *i).collect();
+        // What one writer wrote twice is two requests.
+        let is_other = |i: &InputId| !logs.sources.are_one(*i, *input);
+        let earlier: FxHashSet<InputId> = inputs.iter().take(n).map(|(_, i)| *i).filter(is_other).collect();
+        let is_own = |v: &u32| visits.get(*v as usize).is_some_and(|x| !x.place.is_frame && !is_other(&x.input));
         let vantage = visits.iter().find(|v| v.input == *input).map_or(Vantage::Proxy, |v| v.vantage);
         let lines = of_input(visits, *input, vantage);
         let mut known: Vec<u32> = vec![];
-        for chain in &chains.all {
+        for chain in chains.all.iter().filter(|c| !c.iter().any(is_own)) {
             let seen = |v: &&u32| visits.get(**v as usize);
             let frame = |v: &&u32| seen(v).is_some_and(|x| x.place.is_frame);
             let logged = |v: &&u32| seen(v).is_some_and(|x| earlier.contains(&x.input));

@@ -85,10 +85,20 @@ pub fn exchange_of(place: Place) -> u64 {
     LOG_EXCHANGES + (u64::from(place.input) << 32) + place.number
 }
 
+/// Nanoseconds of a second.
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// When the request of a line began, and when it was over.
 pub fn times(r: &AccessRecord) -> (When, Option<When>) {
     let after = |s: When| When { at: s.at.plus_ns(r.duration_ns.unwrap_or(0)), error_ns: s.error_ns };
-    (r.start.or(r.end).unwrap_or(NO_TIME), r.end.or(r.start.map(after)))
+    // A second and so many milliseconds are no finer than the second, in whose middle its time is put: within it lines
+    // stand in the order in which they were over.
+    let is_middle = |w: When| w.error_ns >= SECOND_NS / 2 && w.at.ns().rem_euclid(SECOND_NS) == SECOND_NS / 2;
+    let whole = |w: When| match r.start.is_some_and(is_middle) {
+        true => When { at: w.at.plus_ns(SECOND_NS / 2 - w.at.ns().rem_euclid(SECOND_NS)), ..w },
+        false => w,
+    };
+    (r.start.or(r.end).unwrap_or(NO_TIME), r.end.or(r.start.map(after)).map(whole))
 }
 
 fn path_of(r: &AccessRecord) -> Option<&str> {
@@ -117,6 +127,7 @@ pub fn visit(r: &AccessRecord, place: Place) -> Visit {
     v.given.clone_from(&r.session_given);
     v.request_id.clone_from(&r.request_id);
     v.termination.clone_from(&r.termination);
+    v.upstream.clone_from(&r.upstream);
     v.duration_ns = r.duration_ns;
     v.comment.clone_from(&r.comment);
     if let Some(body) = &r.request_body {
@@ -282,6 +293,7 @@ fn client(c: &ClientCall) -> Visit {
     v.method = Some(Arc::from("POST"));
     v.session.clone_from(&c.session);
     v.port = c.local_port;
+    v.upstream.clone_from(&c.server);
     v.client_outcome = c.outcome;
     v.comment.clone_from(&c.text);
     v.ended = c.ended.map(|e| Mark { place: c.place, at: e.at });
@@ -384,6 +396,7 @@ pub fn messages_logged(messages: &[LoggedMessage]) -> Vec<Visit> {
                 if !m.exact {
                     rpc.hash = MessageHash::unknown();
                 }
+                v.upstream.clone_from(&m.server);
                 v.add_rpc(rpc);
                 open.insert((m.place.input, id.clone()), out.len());
                 out.push(v);

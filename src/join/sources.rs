@@ -21,6 +21,7 @@ pub const fn file_of(source: InputId) -> InputId {
 pub struct Sources {
     mixed: FxHashSet<InputId>,
     spans: FxHashMap<InputId, Span>,
+    writers: FxHashMap<InputId, InputId>,
 }
 
 /// What one who wrote in an input left there.
@@ -37,13 +38,14 @@ pub struct Span {
 }
 
 impl Sources {
-    /// Finds the logs with access lines of both proxy and server.
-    pub fn of(access: &[AccessRecord], events: &[LogEvent]) -> Sources {
+    /// Finds the logs with access lines of both proxy and server. `writers`: of logs that go on from file to file,
+    /// the file that stands for all.
+    pub fn of(access: &[AccessRecord], events: &[LogEvent], writers: FxHashMap<InputId, InputId>) -> Sources {
         let vantages = access.iter().filter_map(|r| Some((r.place?.input, vantage_of(r))));
         let seen: FxHashSet<(InputId, Vantage)> = vantages.collect();
         let both = |i: &InputId| seen.contains(&(*i, Vantage::Proxy)) && seen.contains(&(*i, Vantage::Server));
         let mixed = seen.iter().map(|(i, _)| *i).filter(both).collect();
-        let mut sources = Sources { mixed, spans: FxHashMap::default() };
+        let mut sources = Sources { mixed, spans: FxHashMap::default(), writers };
         if sources.mixed.is_empty() {
             return sources;
         }
@@ -68,6 +70,16 @@ impl Sources {
             span.first = Some(span.first.map_or(at, |t| t.min(at)));
             span.last = Some(span.last.map_or(at, |t| t.max(at)));
         }
+    }
+
+    /// Who wrote a source: the same for the files of a rotated set.
+    pub fn writer(&self, source: InputId) -> InputId {
+        self.writers.get(&file_of(source)).map_or(source, |writer| writer | source & ASIDE)
+    }
+
+    /// Did one writer leave both sources? Then they have one clock, and no request is in both.
+    pub fn are_one(&self, a: InputId, b: InputId) -> bool {
+        self.writer(a) == self.writer(b)
     }
 
     /// The source of a line.

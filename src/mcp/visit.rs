@@ -237,6 +237,8 @@ pub struct Visit {
     pub midstream: bool,
     /// How the proxy says it ended.
     pub termination: Option<Arc<str>>,
+    /// Where its writer says that it sent the request: a proxy's upstream, a client's name for the server.
+    pub upstream: Option<Arc<str>>,
     /// Duration as logged, ns.
     pub duration_ns: Option<i64>,
     /// A person's note behind the line.
@@ -384,6 +386,7 @@ impl Visit {
             has_request: true,
             midstream: false,
             termination: None,
+            upstream: None,
             duration_ns: None,
             comment: None,
             handshake: None,

@@ -1,6 +1,5 @@
 //! From stored files to items: what of an archive is an input, and what each is.
 
-use super::names::{self, Rotated};
 use super::source::{FileOpener, Passed, StoredFile, Way, opener};
 use super::spool::Container;
 use super::survey::{Kind, Survey, survey};
@@ -8,6 +7,7 @@ use crate::input::OpenInput;
 use crate::input::archive::tar::{TarReader, is_tar};
 use crate::input::archive::{Packing, Range, Spot, zip};
 use crate::input::packed::Opener;
+use crate::input::rotation::{self, Rotated};
 use crate::model::options::ReadOptions;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -134,7 +134,7 @@ impl Looking<'_> {
         if missing > 0 {
             say(format!("its archive is cut off {missing} bytes before its end"));
         }
-        let told = names::rotated(&full).compression;
+        let told = rotation::rotated(&full).compression;
         if survey.bytes > 0
             && let Some(told) = told.filter(|t| !survey.compressions.iter().any(|c| c == t))
         {
@@ -215,7 +215,7 @@ pub fn full_name(file: &str, member: Option<&str>) -> String {
 pub fn items(file: &StoredFile, looked: Looked, container: &Arc<Container>, passed: &Passed) -> Vec<Item> {
     let of = |m: Member| {
         let name = full_name(&file.name, m.name.as_deref());
-        let rotated = names::rotated(&name);
+        let rotated = rotation::rotated(&name);
         let folder = match rotated.stem.rfind(['/', '!']) {
             Some(end) => rotated.stem.get(..end).unwrap_or_default(),
             None => "",

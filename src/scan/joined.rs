@@ -174,10 +174,10 @@ impl Read for JoinedRead {
 mod tests {
     use super::Joined;
     use crate::input::packed::{Memory, Opener};
+    use crate::input::rotation::rotated;
     use crate::model::options::ReadOptions;
     use crate::scan::items::Item;
     use crate::scan::lot::{FileLines, line_of};
-    use crate::scan::names::rotated;
     use crate::scan::source::{Passed, Place, StoredFile, Way};
     use crate::scan::survey::survey;
     use std::io::Read;

@@ -13,7 +13,6 @@ mod items;
 mod joined;
 mod journal;
 mod lot;
-mod names;
 pub mod output;
 #[cfg(feature = "parquet")]
 pub mod parquet;

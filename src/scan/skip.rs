@@ -4,8 +4,8 @@
 //! above. A date in its name does not by itself (some name the day a file began, some the day it
 //! was put away, some a month); its neighbours' dates in the same set do, a day to either side.
 
-use super::names::rotated;
 use super::source::StoredFile;
+use crate::input::rotation::rotated;
 use std::collections::BTreeMap;
 
 const DAY_NS: i64 = 86_400_000_000_000;

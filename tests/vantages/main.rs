@@ -16,6 +16,7 @@ mod mixed;
 mod of_logs;
 mod shapes;
 mod words;
+mod writers;
 
 const FILES: [&str; 3] = ["client.jsonl", "access.json.log", "journal.short-iso-precise"];
 

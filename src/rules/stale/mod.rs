@@ -3,6 +3,7 @@
 pub mod pairing;
 pub mod pattern;
 pub mod reinit_storm;
+pub mod replicas;
 pub mod sequence;
 pub mod sessions;
 pub mod stranded;

@@ -180,7 +180,7 @@ fn began_before(world: &World, visit: &Visit) -> bool {
 }
 
 /// Was the request answered with success?
-fn is_answered(visit: &Visit) -> bool {
+pub fn is_answered(visit: &Visit) -> bool {
     visit.status.is_some_and(|s| (200..300).contains(&s)) && refusal(visit).is_none()
 }
 
@@ -256,7 +256,8 @@ fn error_text(visit: &Visit) -> Option<&str> {
     error.and_then(|r| r.error_text.as_deref()).or(visit.error_text.as_deref())
 }
 
-fn says_session(visit: &Visit) -> bool {
+/// Does the answer say in words that it is about the session?
+pub fn says_session(visit: &Visit) -> bool {
     error_text(visit).is_some_and(|t| {
         let t = t.to_ascii_lowercase();
         WORDS.iter().any(|w| t.contains(w))

@@ -1,15 +1,18 @@
 //! `stale/stranded`
 
+use super::replicas::splits;
 use super::sessions::{Standing, refused_how};
 use crate::join::World;
+use crate::join::groups::GroupKey;
 use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
+use crate::model::id::SessionId;
 use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::model::time::Time;
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_mark, at_request, duration};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The input must go on for this long after a refusal before "never" can be said, ns.
 const WATCHED_NS: i64 = 10_000_000_000;
@@ -38,10 +41,10 @@ What to do: upgrade or restart the client.",
 /// A client as logs show it: address and user agent.
 type Who<'a> = (Option<std::net::IpAddr>, Option<&'a str>);
 
-/// Does a session begin here, or may one, since the line names neither session nor method?
-fn may_begin(x: &Visit) -> bool {
-    let nameless = x.session.is_none() && x.rpc.iter().all(|r| r.method.is_none());
-    x.carries("initialize") || !x.place.is_frame && x.is_post() && x.status == Some(200) && nameless
+/// Does a session begin here, or go on that may be the client's, since the line does not name it?
+fn may_go_on(x: &Visit) -> bool {
+    let nameless = !x.place.is_frame && x.session.is_none();
+    x.carries("initialize") || nameless && x.is_post() && matches!(x.status, Some(200 | 202))
 }
 
 /// When sessions began of which a server's words tell, in order.
@@ -63,24 +66,32 @@ impl Begun {
     }
 }
 
-/// When each client last began a session, as far as can be told.
+/// When each client last began a session or was answered on another, as far as can be told.
 fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
     let mut out: FxHashMap<Who<'_>, Time> = FxHashMap::default();
-    for x in world.fronts().filter_map(|v| world.visits.get(v as usize)).filter(|x| may_begin(x)) {
+    for x in world.fronts().filter_map(|v| world.visits.get(v as usize)).filter(|x| may_go_on(x)) {
         let last = out.entry((x.peer, x.user_agent.as_deref())).or_insert(x.asked);
         *last = x.asked.max(*last);
     }
     out
 }
 
+/// Was the client of `first` answered later by lines that name no session, and left memory since they were clean?
+fn goes_on_namelessly(world: &World, first: &Visit) -> bool {
+    let key = GroupKey::Client(first.peer, first.user_agent.clone());
+    world.past.sessions.get(&key).and_then(|s| s.answered).is_some_and(|t| t > first.asked)
+}
+
 fn check(world: &World, claims: &mut Claims<'_>) {
     let begun = last_begun(world);
     let unknown = Begun::by_unknown(world);
+    // `session/replica-split` speaks of them.
+    let split: FxHashSet<&SessionId> = splits(world).iter().map(|s| s.session).collect();
     for story in claims.stories().iter() {
         let r = &story.refused;
         // Where replicas take turns, a refusal or two more say nothing about the client.
         let turns = r.standing != Standing::Gone && r.refusals.len() < 3;
-        if story.initialize.is_some() || !r.right_status || turns {
+        if story.initialize.is_some() || !r.right_status || turns || split.contains(&r.session) {
             continue;
         }
         let (Some(first), Some(last)) = (
@@ -94,6 +105,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
             unknown.after(first.asked, last.answered().plus_ns(LATE_NS)) > 0
         } else {
             begun.get(&(first.peer, first.user_agent.as_deref())).is_some_and(|t| *t > first.asked)
+                || goes_on_namelessly(world, first)
         };
         if !first.place.is_frame && anew {
             continue;

@@ -2,8 +2,8 @@
 
 use super::{FileLine, Line, Look};
 use crate::input::objects;
+use crate::input::rotation::rotated;
 use crate::scan::Options;
-use crate::scan::names::rotated;
 use crate::scan::plan::Plan;
 use crate::scan::source::StoredFile;
 use crate::scan::walk;
