@@ -182,12 +182,26 @@ const FINE_NS: i64 = 25_000_000;
 
 /// The offset that brings `log` onto `reference`; none: nothing to align it by.
 pub fn offset(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
-    let fine = || pattern(reference, log, FINE_NS);
-    exact(reference, log).or_else(fine).or_else(|| pattern(reference, log, BIN_NS))
+    let fine = || by_pattern(reference, log, FINE_NS);
+    exact(reference, log).or_else(fine).or_else(|| by_pattern(reference, log, BIN_NS))
 }
 
-fn by_key(ticks: &[Tick]) -> FxHashMap<u64, Vec<&Tick>> {
-    let mut out: FxHashMap<u64, Vec<&Tick>> = FxHashMap::default();
+/// The pattern of when requests were asked, or that of when they were over: whichever more of them meet by. A log
+/// that has one time for each may have either.
+fn by_pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
+    let (a, b) = (by_key(reference), by_key(log));
+    let (asked, over) = (key("asked"), key("over"));
+    let has_over = b.contains_key(&over) && a.contains_key(&over);
+    let by = |without: u64| pattern(reference, log, (&a, &b), without, bin_ns);
+    let of_ends = if has_over { by(asked) } else { None };
+    let found = [by(over), of_ends].into_iter().flatten();
+    found.max_by_key(|(most, offset)| (*most, -offset.error_ns)).map(|(_, offset)| offset)
+}
+
+type ByKey<'a> = FxHashMap<u64, Vec<&'a Tick>>;
+
+fn by_key(ticks: &[Tick]) -> ByKey<'_> {
+    let mut out = ByKey::default();
     for t in ticks {
         out.entry(t.key).or_default().push(t);
     }
@@ -249,8 +263,15 @@ fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
     all.fit()
 }
 
-fn pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
-    let (a, b) = (by_key(reference), by_key(log));
+/// The offset at which most meet, and how many; of keys but `without`.
+fn pattern(
+    reference: &[Tick],
+    log: &[Tick],
+    (a, b): (&ByKey<'_>, &ByKey<'_>),
+    without: u64,
+    bin_ns: i64,
+) -> Option<(usize, Offset)> {
+    let b: Vec<(&u64, &Vec<&Tick>)> = b.iter().filter(|(key, _)| **key != without).collect();
     let is_fine = bin_ns < BIN_NS;
     let mut bins: FxHashMap<i64, Vec<(Time, i64)>> = FxHashMap::default();
     let (mut pairs, mut error) = (0, 0);
@@ -293,7 +314,7 @@ fn pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
     let within = rough.error_ns.max(bin_ns);
     let near: Vec<(Time, i64)> =
         b.iter().filter_map(|(key, mine)| Some(nearest(&rough, within, mine, a.get(key)?))).flatten().collect();
-    Some(drift::fit(near, error).filter(|o| o.error_ns < BIN_NS).unwrap_or(rough))
+    Some((most, drift::fit(near, error).filter(|o| o.error_ns < BIN_NS).unwrap_or(rough)))
 }
 
 /// Of pairs near the best offset, those within `width` of each other that are about the most exchanges:
