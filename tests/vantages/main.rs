@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 mod bodies;
 mod clocks;
+mod ended_by;
 mod identities;
 mod mixed;
 mod of_logs;

@@ -19,7 +19,7 @@ pub(super) static FORMAT: Format = Format {
     doc: "HAProxy's HTTP log (`option httplog`, `httpslog`), alone or behind any syslog prefix. The time in brackets is \
           the start of the request, local and to the millisecond (--tz ZONE, where the syslog prefix has none); Ta is \
           the total. Bytes count heads too. The termination state says who ended it: sD a server that never finished, \
-          CD a client that left. Headers captured in {…} carry no names: what looks like a session id is taken for \
+          CD or CH a client that left, which says nothing of who left it waiting. Headers captured in {…} carry no names: what looks like a session id is taken for \
           one, of the request in the first braces and of the response in the second.",
     samples: &[
         "<134>Nov 29 19:50:42 edge-1 haproxy[18879]: 127.0.0.1:50550 [29/Nov/2026:19:50:42.262] mcp mcp/<NOSRV> -1/-1/-1/-1/0 400 \

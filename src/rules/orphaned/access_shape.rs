@@ -1,55 +1,170 @@
-//! What an access log alone shows of a call that hung: 200, no body, and an end at a usual deadline.
+//! What an access log alone shows of a call that hung: no answer in its body, and an end at a usual deadline, or one that
+//! the proxy's flags lay to the side that waited.
 
+use super::ended_by::{EndedBy, at_deadline, bytes_text, ended_by, fault_of_leaving, is_bodiless};
+use super::unanswered::PATIENCE_NS;
 use crate::join::World;
 use crate::join::calls::JointCall;
 use crate::join::two_logs::may_be_cancelled;
-use crate::model::place::Hop;
+use crate::mcp::Visit;
+use crate::model::place::{Hop, Vantage};
 use crate::model::record::ClientOutcome;
-use crate::model::report::Confidence;
+use crate::model::report::{Confidence, Severity};
 use crate::rules::claim::{Claim, at_request, call_name, duration};
 
-const SECOND_NS: i64 = 1_000_000_000;
-/// Deadlines of clients and proxies after which hung calls are ended, s.
-const DEADLINES_S: [i64; 4] = [60, 120, 240, 300];
-/// How far from a deadline a call may have ended, ns.
-const NEAR_NS: i64 = 500_000_000;
+/// A cancel comes this near the end of the call that it cancels, ns.
+const CANCEL_NS: i64 = 2_000_000_000;
+/// A stream that is opened again this soon after its end was no call, ns.
+const REOPENED_NS: i64 = 5_000_000_000;
 
-/// The claim about such a call.
-pub fn claim(world: &World, joint: &JointCall) -> Option<Claim> {
-    let line = *joint.hops.first()?;
-    let (call, visit) = (world.hop_call(line)?, world.visit_of(line)?);
-    let took = visit.duration_ns?;
-    let shaped = !visit.place.is_frame && visit.is_post() && visit.status == Some(200) && visit.bytes == Some(0);
-    if !shaped || visit.replies.iter().any(|r| r.body.is_some()) || !at_deadline(took) {
+/// What a line does not tell of its call: where it names no session, which notification was about it.
+fn unsaid(line: &Visit) -> &'static str {
+    let is_told = line.session.is_some() && line.status == Some(200) && line.bytes == Some(0);
+    if is_told { "" } else { " Whether its caller cancelled it, the log does not show for sure." }
+}
+
+/// A call whose line has such a shape.
+struct Hung<'w> {
+    joint: &'w JointCall,
+    line: &'w Visit,
+    took: i64,
+    by: Option<EndedBy>,
+}
+
+/// The claims about calls whose line shows a response that had begun, or was never to.
+pub fn hung(world: &World) -> Vec<Claim> {
+    let shaped = shaped(world, |h| h.line.status == Some(200) || h.by == Some(EndedBy::Deadline));
+    shaped.iter().filter_map(|h| claim(world, h)).collect()
+}
+
+/// The claims about calls whose caller left before there was a response, as the proxy's flags have it: what nginx
+/// writes as 499.
+pub fn left(world: &World) -> Vec<Claim> {
+    let shaped = shaped(world, |h| h.line.status.is_none() && h.by == Some(EndedBy::Caller));
+    shaped.iter().filter_map(|h| claim_of_leaving(world, h)).collect()
+}
+
+fn shaped<'w>(world: &'w World, wanted: impl Fn(&Hung<'_>) -> bool) -> Vec<Hung<'w>> {
+    let mut all: Vec<Hung<'w>> =
+        world.calls.iter().filter_map(|joint| of(world, joint)).filter(|h| wanted(h)).collect();
+    all.sort_by_key(|h| h.line.asked);
+    let streams: Vec<bool> = all.iter().map(|h| is_opened_again(h, &all)).collect();
+    all.into_iter().zip(streams).filter(|(_, is_stream)| !is_stream).map(|(h, _)| h).collect()
+}
+
+fn of<'w>(world: &'w World, joint: &'w JointCall) -> Option<Hung<'w>> {
+    let at = *joint.hops.first()?;
+    let line = world.visit_of(at)?;
+    let (took, by) = (line.duration_ns?, ended_by(line));
+    let is_unanswered = match line.status {
+        Some(200) => is_bodiless(line) && (at_deadline(took) || by.is_some() && took >= PATIENCE_NS),
+        // Nothing was sent. What another status says is another rule's.
+        None => by.is_some(),
+        _ => false,
+    };
+    let is_line = !line.place.is_frame && line.is_post() && line.vantage != Vantage::Client;
+    if !is_line || !is_unanswered || line.replies.iter().any(|r| r.body.is_some()) {
         return None;
     }
-    // Without a session it may be a stream of notifications, which is never answered (2026-07-28).
-    let tool = world.rpc_of(line).is_some_and(|r| r.method.as_deref() == Some("tools/call"));
+    // What is said to be a stream of notifications may never be answered (2026-07-28).
+    let method = world.rpc_of(at).and_then(|r| r.method.as_deref());
     let told = joint.client.and_then(|c| world.visit_of(c)).and_then(|v| v.client_outcome);
     let answered = matches!(told, Some(ClientOutcome::Ok | ClientOutcome::Error | ClientOutcome::Aborted));
-    if visit.session.is_none() && !tool || answered || may_be_cancelled(world, visit, took) {
+    let is_outside = line.session.is_none() && method != Some("tools/call") && names_sessions(world, line);
+    if method == Some("subscriptions/listen") || answered || is_outside || is_cancelled(world, line, took) {
         return None;
     }
-    let name = call_name(world, call);
+    Some(Hung { joint, line, took, by })
+}
+
+/// Does the log say of other requests which session they are of? Then this one is of none.
+fn names_sessions(world: &World, line: &Visit) -> bool {
+    let shown = world.logs.shown.get(&line.input).or(world.past.shown.as_ref());
+    shown.is_some_and(|s| s.sessions || s.begins)
+}
+
+/// Was a notification taken about when the call ended, which may have cancelled it? Where the log names no session, one
+/// of the same client.
+pub(super) fn is_cancelled(world: &World, line: &Visit, took: i64) -> bool {
+    if line.session.is_some() {
+        return may_be_cancelled(world, line, took);
+    }
+    let end = line.asked.plus_ns(took);
+    let since = end.plus_ns(-CANCEL_NS).max(line.asked);
+    let asked = |v: &u32| world.visits.get(*v as usize).map(|v| v.asked);
+    let from = world.order.partition_point(|v| asked(v).is_some_and(|t| t < since));
+    let near = world.order.get(from..).unwrap_or_default().iter().filter_map(|v| world.visits.get(*v as usize));
+    let mut near = near.take_while(|v| v.asked <= end.plus_ns(CANCEL_NS));
+    near.any(|v| v.is_post() && v.status == Some(202) && is_one_client(v, line))
+}
+
+fn is_one_client(a: &Visit, b: &Visit) -> bool {
+    (a.input, a.peer, &a.user_agent) == (b.input, b.peer, &b.user_agent)
+}
+
+/// Where nothing says what was asked: a client that opens such a request whenever one has ended reads a stream.
+fn is_opened_again(h: &Hung<'_>, all: &[Hung<'_>]) -> bool {
+    if h.line.session.is_some() || h.joint.client.is_some() {
+        return false;
+    }
+    let end = |h: &Hung<'_>| h.line.asked.plus_ns(h.took);
+    let follows = |next: &Hung<'_>, last: &Hung<'_>| (0..=REOPENED_NS).contains(&next.line.asked.since(end(last)));
+    let others = all.iter().filter(|o| o.joint.key != h.joint.key && o.line.target == h.line.target);
+    others.filter(|o| is_one_client(o.line, h.line)).any(|o| follows(o, h) || follows(h, o))
+}
+
+fn claim(world: &World, h: &Hung<'_>) -> Option<Claim> {
+    let call = world.hop_call(*h.joint.hops.first()?)?;
+    let (name, took, bytes) = (call_name(world, call), duration(h.took), bytes_text(h.line));
+    let unsaid = unsaid(h.line);
+    let status = h.line.status.map_or("no status".to_owned(), |s| format!("status {s}"));
+    let how = match h.by {
+        Some(EndedBy::Caller) => "where its caller gave up, as the proxy has it",
+        Some(EndedBy::Deadline) => "where the proxy waited no longer, as it says",
+        None => "a usual deadline",
+    };
+    let shown = format!("{status}, {bytes}");
     Some(Claim {
         confidence: Confidence::Possible,
         fault: vec![Hop::Server, Hop::Proxy],
-        session: visit.session.clone(),
+        session: h.line.session.clone(),
         at: Some(call.asked),
-        until: visit.ended.map(|e| e.at),
-        victim: Some(joint.key),
+        until: h.line.ended.map(|e| e.at),
+        victim: Some(h.joint.key),
         summary: format!(
-            "{name} may never have been answered: the log shows status 200, no body and an end after {}, a usual \
-             deadline. Bodies would be needed to say more: in a crossing this is the call whose reply went elsewhere.",
-            duration(took)
+            "{name} may never have been answered: the log shows {shown} and an end after {took}, {how}. Bodies would be \
+             needed to say more: in a crossing this is the call whose reply went elsewhere.{unsaid}"
         ),
-        evidence: vec![at_request(visit, format!("status 200, 0 body bytes, ended after {}", duration(took)))],
-        waited_ns: Some(took),
-        shown: "status 200, 0 body bytes".into(),
+        evidence: vec![at_request(h.line, format!("{shown}, ended after {took}{}", flags(h.line)))],
+        waited_ns: Some(h.took),
+        shown,
         ..Claim::default()
     })
 }
 
-fn at_deadline(took: i64) -> bool {
-    DEADLINES_S.iter().any(|d| (took - d * SECOND_NS).abs() <= NEAR_NS)
+fn claim_of_leaving(world: &World, h: &Hung<'_>) -> Option<Claim> {
+    let call = world.hop_call(*h.joint.hops.first()?)?;
+    let (name, took, unsaid) = (call_name(world, call), duration(h.took), unsaid(h.line));
+    let record = h.joint.client.and_then(|c| world.visit_of(c));
+    Some(Claim {
+        severity: Severity::Medium,
+        // It may have cancelled the call, by a notification or, from 2026-07-28, by leaving.
+        confidence: Confidence::Possible,
+        fault: fault_of_leaving(h.took, record),
+        session: h.line.session.clone(),
+        at: Some(call.asked),
+        until: h.line.ended.map(|e| e.at),
+        victim: Some(h.joint.key),
+        summary: format!(
+            "{name} was sent and never answered: its caller left after {took}, before there was a response.{unsaid}"
+        ),
+        evidence: vec![at_request(h.line, format!("no status, ended by the caller after {took}{}", flags(h.line)))],
+        waited_ns: Some(h.took),
+        shown: "no response".into(),
+        ..Claim::default()
+    })
+}
+
+fn flags(line: &Visit) -> String {
+    line.termination.as_deref().filter(|_| ended_by(line).is_some()).map(|t| format!(", {t}")).unwrap_or_default()
 }

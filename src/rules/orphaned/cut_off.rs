@@ -1,5 +1,7 @@
 //! `orphaned/cut-off`
 
+use super::access_shape;
+use super::ended_by::fault_of_leaving;
 use super::record_shape::{Shape, shaped};
 use super::two_logs::{self, Ending, unanswered};
 use super::unanswered::{Orphan, PATIENCE_NS, claim, orphans};
@@ -23,7 +25,10 @@ pub static RULE: Rule = Rule {
 Something ended the call before its reply: a connection closed or reset, or a gateway's error in place of an answer.
 
 Evidence: the request and the frame that ended it; with both sides of a proxy, which side ended first. Without a \
-capture, the client's record that it got no answer and the proxy's line of a success without a byte make it possible.
+capture, the client's record that it got no answer and the proxy's line of a success without a byte make it possible, and \
+so do a proxy's flags (Envoy DC, HAProxy CH) that its caller left before there was a status. A 499 is certain; that who \
+left is at fault is not: after a usual deadline (60, 120, 240 or 300 s), or a timeout in the client's record, it is who \
+left it waiting, and after 30 s any of them.
 
 Looks like it and is legal: cancelled calls; a stream that the server closes and the client resumes; from 2026-07-28, \
 a caller that closes (which is the cancel).
@@ -53,6 +58,12 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     for c in unanswered(world).filter(|t| t.ending != Ending::NoReply).filter_map(|t| two_logs::claim(world, &t)) {
         claims.claim(c);
     }
+    for c in access_shape::left(world) {
+        claims.claim(c);
+    }
+    for s in shaped(world, claims, Shape::Left) {
+        s.claim_of_leaving(world).into_iter().for_each(|c| claims.claim(c));
+    }
 }
 
 fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Hop>)> {
@@ -63,7 +74,7 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
             let how = format!("status {status} stood in for an answer");
             match back_fate {
                 // The proxy's own note that its client left, whatever came of the call behind it.
-                _ if status == 499 => Some((how, vec![Hop::Client], vec![])),
+                _ if status == 499 => Some(left(world, orphan)),
                 Some(Fate::Gateway(s)) if s == status => Some((how, vec![Hop::Server], vec![Hop::Proxy])),
                 Some(Fate::Cut { by: Peer::Server, .. } | Fate::EndedEmpty) => {
                     Some((how, vec![Hop::Server], vec![Hop::Proxy]))
@@ -118,6 +129,15 @@ fn blame(world: &World, orphan: &Orphan<'_>) -> Option<(String, Vec<Hop>, Vec<Ho
         },
         _ => None,
     }
+}
+
+/// The caller left, and the proxy wrote 499.
+fn left(world: &World, orphan: &Orphan<'_>) -> (String, Vec<Hop>, Vec<Hop>) {
+    let record = orphan.joint.client.and_then(|c| world.visit_of(c));
+    let took = world.visit_of(orphan.front).and_then(|v| v.duration_ns).unwrap_or(0);
+    let fault = fault_of_leaving(took, record);
+    let how = if fault == [Hop::Client] { "its caller left (status 499)" } else { "its caller gave up (status 499)" };
+    (how.into(), fault, vec![])
 }
 
 /// How long before `at` the client says that it gave the call up, as far as the clocks can tell, and how long it had

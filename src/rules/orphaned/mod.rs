@@ -4,6 +4,7 @@ pub mod accepted_only;
 mod access_shape;
 pub mod cut_off;
 pub mod empty_success;
+mod ended_by;
 pub mod false_timeout;
 pub mod late_reply;
 pub mod lost_at_proxy;

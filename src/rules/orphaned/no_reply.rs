@@ -22,12 +22,14 @@ the call whose reply went to another caller, or was dropped.
 
 Evidence: the request, and the end of its stream: a clean end without a message, an empty body, keep-alives until the \
 caller gave up. An access log alone makes it possible: status 200, no body, and an end at a usual deadline (60, 120, \
-240 or 300 s); so do an access log and the client's record of a timeout that end together, or of no answer beside a \
+240 or 300 s), or after 30 s and more where the proxy's flags say that its caller left (HAProxy C, Envoy DC) or that the \
+proxy waited no longer (HAProxy s, Envoy SI); so do an access log and the client's record of a timeout that end together, or of no answer beside a \
 line of no byte.
 
 Looks like it and is legal: cancelled calls, which may stay unanswered; a stream that breaks and is resumed; \
 subscriptions/listen, which may never be answered; calls still open when the input ends; in an access log also a 202, \
-a GET stream, and a call that a notification at its end may have cancelled.
+a GET stream, a POST that its client opens again whenever it ends, and a call that a notification at its end may have \
+cancelled (which a log that is read alone shows only where it names sessions).
 
 Cannot tell: calls whose packets are missing are `unobserved` and never reported here.
 
@@ -63,7 +65,7 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     }
     let by_two_logs =
         unanswered(world).filter(|t| t.ending == Ending::NoReply).filter_map(|t| two_logs::claim(world, &t));
-    for c in by_two_logs.chain(world.calls.iter().filter_map(|j| super::access_shape::claim(world, j))) {
+    for c in by_two_logs.chain(super::access_shape::hung(world)) {
         claims.claim(c);
     }
 }

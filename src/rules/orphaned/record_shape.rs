@@ -1,20 +1,19 @@
 //! What an access line and the client's record say together of a call, where no input shows bodies.
 
+use super::access_shape::is_cancelled;
+use super::ended_by::{PATIENCE_NS, bytes_text, fault_of_leaving, is_bodiless};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
-use crate::join::two_logs::may_be_cancelled;
 use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
-use crate::model::report::{Confidence, Evidence};
+use crate::model::report::{Confidence, Evidence, Severity};
 use crate::rules::claim::{Claim, Claims, at_mark, at_request, call_name, duration};
 use crate::rules::stale::told::Told;
 
 /// Beyond what the clocks can be off, two ends that are this near are one, ns.
 const ONE_END_NS: i64 = 2_000_000_000;
-/// Who gives up sooner did not run out of patience, ns.
-const PATIENCE_NS: i64 = 10_000_000_000;
 /// The line of a call that was accepted begins this near to where the record has it, beyond the clocks, ns.
 const ACCEPTED_NS: i64 = 2_000_000_000;
 
@@ -23,6 +22,8 @@ const ACCEPTED_NS: i64 = 2_000_000_000;
 pub enum Shape {
     /// Status 200, open until the client gave up.
     Hung,
+    /// Without a body, open until the client gave up sooner than callers do.
+    Left,
     /// Status 200 and a body, over long before the client's timeout.
     OverBefore,
     /// Status 200 and no body, and the client has an error.
@@ -55,7 +56,9 @@ pub fn shaped<'w>(world: &'w World, claims: &Claims<'_>, wanted: Shape) -> Vec<S
         let shape = shape(world, record, line, error_ns)?;
         Some(Shaped { joint, record, line, at, error_ns, shape })
     });
-    all.filter(|s| s.shape == wanted).collect()
+    // Of a line with a session and no byte `two_logs` tells more, or has a reason not to.
+    let is_told = |s: &Shaped<'_>| s.shape == Shape::Left && s.line.session.is_some() && s.line.bytes == Some(0);
+    all.filter(|s| s.shape == wanted && !is_told(s)).collect()
 }
 
 /// May the line, or the record, be another call's? That a further log's line may be takes nothing from the two.
@@ -69,9 +72,12 @@ fn shape(world: &World, record: &Visit, line: &Visit, error_ns: i64) -> Option<S
     let after = record.ended?.at.since(line.ended?.at);
     let is_patient = record.ended?.at.since(record.asked) >= PATIENCE_NS;
     match record.client_outcome? {
-        ClientOutcome::Timeout if !is_patient => None,
+        ClientOutcome::Timeout if !is_patient => {
+            let is_left = after.abs() <= error_ns + ONE_END_NS && is_bodiless(line);
+            (is_left && !is_cancelled(world, line, took)).then_some(Shape::Left)
+        }
         ClientOutcome::Timeout if after.abs() <= error_ns + ONE_END_NS => {
-            (!may_be_cancelled(world, line, took)).then_some(Shape::Hung)
+            (!is_cancelled(world, line, took)).then_some(Shape::Hung)
         }
         ClientOutcome::Timeout if after > error_ns + ONE_END_NS && line.bytes.is_some_and(|b| b > 0) => {
             Some(Shape::OverBefore)
@@ -94,25 +100,29 @@ impl Shaped<'_> {
     pub fn claim(&self, world: &World, fault: Vec<Hop>) -> Option<Claim> {
         let call = world.hop_call(self.at)?;
         let (name, took) = (call_name(world, call), duration(self.line.duration_ns.unwrap_or(0)));
-        let bytes = self.line.bytes.map_or("an unknown number of".to_owned(), |b| b.to_string());
+        let bytes = bytes_text(self.line);
         let waited = self.record.ended.map(|e| e.at.since(self.record.asked));
         let gave_up = duration(waited.unwrap_or(0));
         let summary = match self.shape {
             Shape::Hung => format!(
                 "{name} may never have been answered: the log has its request open until the client gave up after \
-                 {gave_up}, with status 200 and {bytes} body bytes. Bodies would be needed to say whether its reply was \
+                 {gave_up}, with status 200 and {bytes}. Bodies would be needed to say whether its reply was \
                  among them."
+            ),
+            Shape::Left => format!(
+                "{name} was sent and never answered, as far as the log tells: its caller gave up after {gave_up}, and had \
+                 been sent status 200 and {bytes}."
             ),
             Shape::OverBefore => format!(
                 "the client recorded a timeout of {name} after {gave_up}; the log has its request answered with status \
-                 200 and {bytes} body bytes after {took}. Bodies would be needed to say whether its reply was among them."
+                 200 and {bytes} after {took}. Bodies would be needed to say whether its reply was among them."
             ),
             Shape::CutShort => format!(
                 "{name} was answered with status 200 and no body, after {took}, and the client has an error for it: \
                  what should have followed was cut off."
             ),
         };
-        let mut evidence = vec![at_request(self.line, format!("status 200, {bytes} body bytes, ended after {took}"))];
+        let mut evidence = vec![at_request(self.line, format!("status 200, {bytes}, ended after {took}"))];
         evidence.extend(at_end(self.record));
         Some(Claim {
             confidence: Confidence::Possible,
@@ -124,9 +134,15 @@ impl Shaped<'_> {
             summary,
             evidence,
             waited_ns: waited,
-            shown: format!("status 200, {bytes} body bytes"),
+            shown: format!("status 200, {bytes}"),
             ..Claim::default()
         })
+    }
+
+    /// The claim about one that its caller left, with who that leaves.
+    pub fn claim_of_leaving(&self, world: &World) -> Option<Claim> {
+        let fault = fault_of_leaving(self.line.duration_ns.unwrap_or(0), Some(self.record));
+        self.claim(world, fault).map(|c| Claim { severity: Severity::Medium, ..c })
     }
 
     /// Does the log of a server or of its manager say that it stopped while the call was open?
