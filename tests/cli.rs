@@ -108,6 +108,52 @@ fn nothing_read_is_trouble_that_says_why() {
 }
 
 #[test]
+fn a_format_that_no_line_has_is_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let line = |n: u32| {
+        format!(
+            "{{\"ts\":\"2026-11-29T10:00:{n:02}+00:00\",\"method\":\"POST\",\"uri\":\"/mcp\",\"status\":\"200\",\"body_bytes_sent\":\"36\",\"request_time\":\"0.020\"}}\n"
+        )
+    };
+    let combined = |n: u32| {
+        format!("10.0.0.5 - - [29/Nov/2026:10:00:{n:02} +0000] \"POST /mcp HTTP/1.1\" 200 36 \"-\" \"cli/1.0\"\n")
+    };
+    std::fs::write(path("json.log"), (0..20).map(line).collect::<String>()).unwrap();
+    std::fs::write(path("combined.log"), (0..20).map(combined).collect::<String>()).unwrap();
+    for format in crosswire::input::client::FORMATS {
+        for log in ["json.log", "combined.log"] {
+            let o = crosswire(&["analyze", &path(log), "--input-format", format.name]);
+            assert_eq!(o.status.code(), Some(2), "{} on {log}: {}", format.name, out(&o));
+            assert!(err(&o).contains("nothing of it is that"), "{} on {log}: {}", format.name, err(&o));
+        }
+        // Its own lines are.
+        std::fs::write(path("own.log"), format.samples.join("\n")).unwrap();
+        let o = crosswire(&["analyze", &path("own.log"), "--input-format", format.name]);
+        assert_ne!(o.status.code(), Some(2), "{}: {}{}", format.name, out(&o), err(&o));
+    }
+    let with = |string: &str| crosswire(&["analyze", &path("combined.log"), "--log-format", string]);
+    let none = with("$server_name $msec $status");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(err(&none).contains("--log-format fits no line"), "{}", err(&none));
+    let fits = with(
+        "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"",
+    );
+    assert_ne!(fits.status.code(), Some(2), "{}", err(&fits));
+}
+
+#[test]
+fn recorded_exchanges_are_listed_and_may_be_named() {
+    let list = out(&crosswire(&["formats"]));
+    for name in ["pcap", "har", "mitmproxy"] {
+        assert!(list.lines().any(|l| l.split(' ').next() == Some(name)), "{name}: {list}");
+        assert_eq!(crosswire(&["formats", name]).status.code(), Some(0));
+        let o = crosswire(&["analyze", BACKEND, "--input-format", name]);
+        assert!(!err(&o).contains("no such format"), "{}", err(&o));
+    }
+}
+
+#[test]
 fn a_record_that_cannot_be_read_is_named_by_its_line() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_crosswire"))
         .arg("reduce")

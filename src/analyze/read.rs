@@ -5,9 +5,9 @@ use super::logs::{self, Log};
 use super::parts::Joiner;
 use crate::input::archive::tar::is_tar;
 use crate::input::capture::CaptureInput;
-use crate::input::log::{Format, LogContext, Reader, RecordSink};
+use crate::input::log::{Format, Grade, LogContext, Reader, RecordSink, described};
 use crate::input::recorded::RecordedKind;
-use crate::input::{Detected, OpenInput, Source, detect, same_file};
+use crate::input::{Detected, OpenInput, Source, detect, formats, same_file, without_mark};
 use crate::join::lines::Lines;
 use crate::join::retire::{Parts, Stays};
 use crate::join::sources::vantage_of;
@@ -47,6 +47,8 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
     let several = sources.len() > 1;
     let mut in_lines: Option<Parts> = None;
     let mut empty = vec![];
+    // Does any log have lines of the format that the user gave for all?
+    let mut fits = None;
     for source in sources {
         let input = out.inputs.len() as InputId;
         let mut open = match source.open() {
@@ -80,6 +82,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
                 recordings.push((input, kind, open));
             }
             Ok(Detected::Log(format, _)) => {
+                if options.log_format.is_some() && format.vantage != Vantage::Client {
+                    fits = Some(fits == Some(true) || may_fit(format, open.head(), options));
+                }
                 // A line may be of any exchange that another input shows.
                 let context = LogContext { input, name: &source.name, options, modified_ns: open.modified_ns };
                 let alone =
@@ -129,6 +134,9 @@ pub fn read(sources: Vec<Source>, options: &ReadOptions, keep: &AnalyzeOptions, 
         });
     }
     out.troubles.extend(out.inputs.iter().filter_map(|info| misread(info, options)));
+    if options.log_format.is_some() && fits == Some(false) {
+        out.troubles.push("--log-format fits no line of these logs: nothing was read by it".into());
+    }
 }
 
 /// What stays of captures that are joined in parts; none: they are joined as a whole.
@@ -153,14 +161,22 @@ fn is_of_client(record: &Record) -> bool {
 fn misread(info: &InputInfo, options: &ReadOptions) -> Option<String> {
     let bound = options.input_formats.iter().any(|(_, path)| same_file(path, &info.name));
     let bad = info.problems.iter().filter(|p| p.kind != ProblemKind::Empty).map(|p| p.count).sum::<u64>();
-    let is_misread = info.first.is_none() && bad >= info.records.max(1) && (bound || options.input_format.is_some());
     let format = info.format.as_deref()?;
+    // A capture may well have a header and no more; a log of which no line is of its format is another.
+    let has_none = info.records == 0 && formats().any(|f| f.name == format) && !info.problems.is_empty();
+    let is_bad = bad >= info.records.max(1) || has_none;
+    let is_misread = info.first.is_none() && is_bad && (bound || options.input_format.is_some());
     is_misread.then(|| {
         format!(
             "{}: read as {format}, and nothing of it is that; leave --input-format out, or see `crosswire formats`",
             info.name
         )
     })
+}
+
+/// Does a log have lines of the format that `--log-format` gives? What stands inside a journal or a container's log may.
+fn may_fit(format: &Format, head: &[u8], options: &ReadOptions) -> bool {
+    format.carries || described::holds(without_mark(head), Grade::No, options).unwrap_or(true)
 }
 
 /// Is there enough to read, or to decompress, for another thread to go ahead?

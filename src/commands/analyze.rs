@@ -26,7 +26,7 @@ pub static COMMAND: Command = Command {
     crosswire analyze front.pcap backend.pcap access.log journal.json client.jsonl\n  \
     crosswire analyze backend.pcap --format json --rule 'crossed/*' -o report.json\n  \
     zstdcat capture.pcap.zst | crosswire analyze -\n\n\
-    Exit status: 0 nothing found, 1 findings, 2 trouble.")]
+    Exit status: 0 nothing found, 1 findings (those of low severity only with --strict), 2 trouble.")]
 struct Analyze {
     #[command(flatten)]
     read: ReadArgs,

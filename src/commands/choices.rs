@@ -1,6 +1,6 @@
 //! Arguments whose values have names: completions offer them, and help stays short.
 
-use super::options::CAPTURES;
+use super::options::of_the_wire;
 use crate::input::{client, log};
 use crate::rules::RULES;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -45,7 +45,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for OneOf<T> {
 
 /// The names of all formats that can be read.
 pub fn formats() -> Vec<&'static str> {
-    let captures = CAPTURES.iter().map(|(name, _)| *name);
+    let captures = of_the_wire().map(|(name, _)| name);
     captures.chain(log::FORMATS.iter().chain(client::FORMATS).map(|f| f.name)).collect()
 }
 

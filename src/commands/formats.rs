@@ -1,7 +1,7 @@
 //! `crosswire formats`: what can be read, with each format's manual text.
 
 use super::choices::{self, Suggest};
-use super::options::CAPTURES;
+use super::options::of_the_wire;
 use super::{CLEAN, Command, output};
 use crate::input::log::Format;
 use crate::input::{client, log};
@@ -53,7 +53,7 @@ fn list() -> String {
     let mut line = |name: &str, vantage: &str, doc: &str| {
         let _ = writeln!(out, "{name:<widest$}  {vantage:<6}  {}", first_sentence(doc));
     };
-    for (name, doc) in CAPTURES {
+    for (name, doc) in of_the_wire() {
         line(name, "wire", doc);
     }
     for f in all() {
@@ -68,7 +68,7 @@ fn first_sentence(doc: &str) -> &str {
 }
 
 fn manual(name: &str) -> anyhow::Result<String> {
-    if let Some((name, doc)) = CAPTURES.iter().find(|(n, _)| *n == name) {
+    if let Some((name, doc)) = of_the_wire().find(|(n, _)| *n == name) {
         return Ok(format!("{name} (wire)\n\n{}", output::paragraphs(doc)));
     }
     let Some(f) = all().find(|f| f.name == name) else {

@@ -1,7 +1,7 @@
 //! The manual pages of section 7, from the tables of rules, formats and report fields.
 
 use super::formats;
-use super::options::CAPTURES;
+use super::options::of_the_wire;
 use super::roff::Page;
 use crate::model::limits;
 use crate::report::clean::clean;
@@ -69,8 +69,8 @@ fn inputs(page: &mut Page) {
          The word behind a name is the vantage point where such an input is taken unless --vantage says otherwise.",
         &[],
     );
-    page.section("CAPTURES");
-    for (name, doc) in CAPTURES {
+    page.section("CAPTURES AND RECORDED EXCHANGES");
+    for (name, doc) in of_the_wire() {
         page.subsection(name);
         page.paragraphs(doc, &[]);
     }

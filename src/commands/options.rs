@@ -2,6 +2,7 @@
 
 use super::choices::{self, OneOf, Suggest};
 use super::values;
+use crate::input::recorded::RecordedKind;
 use crate::input::{client, expand, log, same_file};
 use crate::live::capture::helper;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
@@ -341,11 +342,16 @@ fn vantage(text: &str) -> anyhow::Result<(Vantage, String)> {
 }
 
 /// Names of capture formats, which are found by their first bytes and are in no table.
-pub const CAPTURES: &[(&str, &str)] = &[
+const CAPTURES: &[(&str, &str)] = &[
     ("pcap", "libpcap captures, either byte order, microseconds or nanoseconds."),
     ("pcapng", "pcapng captures: several sections and interfaces, comments, embedded TLS secrets."),
 ];
 
+/// What is read as the wire: captures, and exchanges that something else recorded.
+pub fn of_the_wire() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CAPTURES.iter().copied().chain(RecordedKind::ALL.into_iter().map(|kind| (kind.name(), kind.doc())))
+}
+
 fn is_format(name: &str) -> bool {
-    CAPTURES.iter().any(|(n, _)| *n == name) || log::FORMATS.iter().chain(client::FORMATS).any(|f| f.name == name)
+    of_the_wire().any(|(n, _)| n == name) || log::FORMATS.iter().chain(client::FORMATS).any(|f| f.name == name)
 }

@@ -29,7 +29,7 @@ pub static COMMAND: Command = Command {
 #[derive(clap::Args)]
 #[command(after_long_help = "Example: sort -k1,1 -k2,2n sightings | crosswire reduce\n\n\
     Exit status: 0; 2 where a record could not be read: then what was written must not be used. With --total that of \
-    `crosswire scan`: 0 nothing found, 1 findings, 2 trouble.")]
+    `crosswire scan`: 0 nothing found, 1 findings (those of low severity only with --strict), 2 trouble.")]
 struct Reduce {
     #[command(flatten)]
     bulk: BulkArgs,

@@ -41,8 +41,8 @@ pub static COMMAND: Command = Command {
     crosswire scan /archive --format ndjson --rule 'crossed/*' | jq .summary\n  \
     crosswire scan /archive --out findings --incremental\n  \
     crosswire scan 's3://logs/2026/11/*.gz' --out findings\n\n\
-    Exit status: 0 nothing found, 1 findings, 2 trouble: a member that is broken (not with --keep-going), a path \
-    that cannot be read.")]
+    Exit status: 0 nothing found, 1 findings (those of low severity only with --strict), 2 \
+    trouble: a member that is broken (not with --keep-going), a path that cannot be read.")]
 struct Scan {
     #[command(flatten)]
     bulk: BulkArgs,

@@ -27,7 +27,7 @@ pub static COMMAND: Command = Command {
     was not seen beyond, though an input covers it. Bars beside the arrows are calls: they begin at the request and \
     end at the reply; a broken bar is a call that was never answered. `!` marks a stale-session window; numbers in \
     brackets are those of the findings below.\n\n\
-    Exit status: 0 nothing found, 1 findings, 2 trouble.")]
+    Exit status: 0 nothing found, 1 findings (those of low severity only with --strict), 2 trouble.")]
 struct Timeline {
     #[command(flatten)]
     read: ReadArgs,

@@ -171,6 +171,11 @@ impl LineReader for Transcript {
                 return;
             }
         };
+        if !is_entry(&fields) {
+            out.entry(None);
+            out.problem(ProblemKind::BadLine, place, "expected a transcript entry (a \"type\" and what it is of)");
+            return;
+        }
         let when = fields.string("timestamp").and_then(|t| stamp::rfc3339(&t));
         out.entry(when);
         self.entry(&fields, when, place, out);
@@ -183,6 +188,13 @@ impl LineReader for Transcript {
             out.record(Record::Client(Box::new(call)));
         }
     }
+}
+
+/// Has an object what every entry of a transcript has, of whatever type?
+fn is_entry(fields: &Fields<'_>) -> bool {
+    const OF: [&str; 8] =
+        ["sessionId", "uuid", "parentUuid", "leafUuid", "messageId", "message", "snapshot", "operation"];
+    fields.string("type").is_some() && fields.iter().any(|(name, _)| OF.contains(&name))
 }
 
 /// The session, and the subagent within it.

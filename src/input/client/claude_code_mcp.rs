@@ -266,6 +266,17 @@ impl LineReader for Log {
             );
             return;
         };
+        let is_entry = fields.string("timestamp").is_some()
+            && ["debug", "error", "sessionId"].iter().any(|name| fields.raw(name).is_some());
+        if !is_entry {
+            out.entry(None);
+            out.problem(
+                ProblemKind::BadLine,
+                place,
+                "expected an object with \"debug\" or \"error\" and \"timestamp\"",
+            );
+            return;
+        }
         let when = fields.string("timestamp").and_then(|t| stamp::rfc3339(&t));
         out.entry(when);
         let conversation = fields.shared("sessionId");

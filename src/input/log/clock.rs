@@ -15,6 +15,10 @@ pub enum Inferred {
     Year,
     /// The date: only a time of day was written.
     Date,
+    /// The year, and the zone.
+    YearAndZone,
+    /// The date, and the zone.
+    DateAndZone,
 }
 
 impl Inferred {
@@ -28,6 +32,15 @@ impl Inferred {
             Inferred::Date => {
                 "times without a date were put on the day that the text names before, else on that of the file, else on \
                  1970-01-01: then only their order and distance are known"
+            }
+            Inferred::YearAndZone => {
+                "times without a year were given the last one not after the file's own date, and taken as UTC, as no zone \
+                 is written; --year N and --tz ZONE say otherwise"
+            }
+            Inferred::DateAndZone => {
+                "times without a date were put on the day that the text names before, else on that of the file, else on \
+                 1970-01-01 (then only their order and distance are known), and taken as UTC, as no zone stands on the \
+                 line; --tz ZONE says otherwise"
             }
         }
     }
@@ -77,6 +90,15 @@ impl Clock {
         if self.date != Some((year, month, day)) {
             self.date = Some((year, month, day));
             self.last_of_day = None;
+            self.days_passed = 0;
+        }
+    }
+
+    /// Remembers a time that a text writes in full: times of day that follow go on from it, over midnight too.
+    pub fn saw(&mut self, civil: &Civil) {
+        if let (Some(year), Some((month, day))) = (civil.year, civil.month_day) {
+            self.date = Some((year, month, day));
+            self.last_of_day = Some(civil.local_ns(1970, (1, 1)));
             self.days_passed = 0;
         }
     }
@@ -162,7 +184,11 @@ impl Clock {
     /// Offset of `--tz` at a local time, seconds; UTC where there is none.
     fn zone_offset(&mut self, local_ns: i64) -> i64 {
         let Some(tz) = &self.tz else {
-            self.inferred.get_or_insert(Inferred::Zone);
+            self.inferred = Some(match self.inferred {
+                None | Some(Inferred::Zone) => Inferred::Zone,
+                Some(Inferred::Year | Inferred::YearAndZone) => Inferred::YearAndZone,
+                Some(Inferred::Date | Inferred::DateAndZone) => Inferred::DateAndZone,
+            });
             return 0;
         };
         // Offsets change only at whole quarter hours.
@@ -210,6 +236,6 @@ mod tests {
         assert_eq!(day("23:59:58"), "2026-07-19T23:59:58Z");
         assert_eq!(day("00:00:03"), "2026-07-20T00:00:03Z");
         assert_eq!(day("00:00:02"), "2026-07-20T00:00:02Z");
-        assert_eq!(c.take_inferred(), Some(Inferred::Date));
+        assert_eq!(c.take_inferred(), Some(Inferred::DateAndZone));
     }
 }

@@ -370,9 +370,7 @@ impl Condensed<'_> {
             let Some(at) = shared.clock.resolve(&civil) else {
                 return Parsed::Bad("a time that is none");
             };
-            if let (Some(year), Some((month, day))) = (civil.year, civil.month_day) {
-                shared.clock.saw_date(year, month, day);
-            }
+            shared.clock.saw(&civil);
             match self.to_the_minute {
                 true => start = Some(When { at: at.plus_ns(30 * SECOND_NS), error_ns: 30 * SECOND_NS }),
                 false => out.set_instant(true, at),

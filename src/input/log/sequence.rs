@@ -122,7 +122,12 @@ impl LineReader for SequenceReader {
         let shown = as_shown(line);
         let read = condensed::read(&shown, self.fences.open);
         let parsed = match read {
-            Line::Request(request) => request.into_record(place, &mut self.shared),
+            Line::Request(request) => {
+                if request.time.is_none() {
+                    out.problem(ProblemKind::NoTime, place, "a line without any time: only its order is known");
+                }
+                request.into_record(place, &mut self.shared)
+            }
             Line::Text | Line::Timed => match self.strays.parse(line, place, &mut self.shared) {
                 Some(parsed) => parsed,
                 None if self.apps.read(line, place, out) => return,

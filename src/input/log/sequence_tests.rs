@@ -142,3 +142,30 @@ fn measures_and_tools_are_read_where_they_belong_to_the_request() {
         (Some("tools/call"), Some("memory_read"))
     );
 }
+
+#[test]
+fn a_time_of_day_after_one_in_full_goes_on_over_midnight() {
+    let days = |text: &str| -> Vec<String> {
+        run(text).accesses().iter().map(|r| r.start.unwrap().at.to_string()[..10].to_owned()).collect()
+    };
+    let dated = "2026-07-19 23:59:58  POST /mcp => 200\n2026-07-19 23:59:59  POST /mcp => 404\n";
+    let after = "00:00:01  POST /mcp => 200 (initialize)\n00:00:01  POST /mcp => 202\n00:00:02  POST /mcp => 200\n";
+    let wanted = ["2026-07-19", "2026-07-19", "2026-07-20", "2026-07-20", "2026-07-20"];
+    assert_eq!(days(&format!("{dated}{after}")), wanted);
+    // The same day, and a date that is written again.
+    assert_eq!(days("2026-07-19 11:59:59 POST /mcp -> 404\n12:00:01 POST /mcp -> 200\n"), ["2026-07-19", "2026-07-19"]);
+    let again = format!("{dated}{after}2026-07-19 23:59:59 POST /mcp -> 404\n");
+    assert_eq!(days(&again).last().unwrap(), "2026-07-19");
+}
+
+#[test]
+fn what_is_not_written_of_times_is_said() {
+    let said = |text: &str| -> Vec<(ProblemKind, String)> {
+        run(text).problems.iter().map(|(kind, _, text)| (*kind, text.clone())).collect()
+    };
+    let untimed = said("POST /mcp -> 200\nPOST /mcp -> 404\nPOST /mcp -> 200 initialize\n");
+    assert!(untimed.len() == 3 && untimed.iter().all(|(kind, _)| *kind == ProblemKind::NoTime), "{untimed:?}");
+    let dateless = said("17:19:52 POST /mcp -> 404\n17:19:53 POST /mcp -> 200\n");
+    assert!(dateless.iter().all(|(_, text)| text.contains("without a date") && text.contains("UTC")), "{dateless:?}");
+    assert_eq!(said("2026-07-19T17:19:52Z POST /mcp -> 404\n2026-07-19T17:19:53Z POST /mcp -> 200\n"), []);
+}

@@ -52,9 +52,10 @@ pub(super) fn ended_by(line: &Visit) -> Option<EndedBy> {
     }
 }
 
-/// A termination state of HAProxy: two characters, and two more of cookies.
+/// A termination state of HAProxy: two characters, and two more of cookies. Of those that have no more, some are flags of
+/// Envoy's too (`DC`, `UC`, `UT`, `LR`).
 fn is_haproxy(flags: &str) -> bool {
-    let first = |c: char| "CSPLRUDKIcs-".contains(c);
+    let first = |c: char| "CSPcs-".contains(c) || flags.len() == 4 && "LRUDKI".contains(c);
     let second = |c: char| "RQCHDLT-".contains(c);
     let mut chars = flags.chars();
     matches!(flags.len(), 2 | 4) && chars.next().is_some_and(first) && chars.next().is_some_and(second)
