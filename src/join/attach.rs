@@ -159,7 +159,7 @@ struct Fit {
 fn fit(line: &Visit, seen: &Visit, slack: i64) -> Option<Fit> {
     if line.method.is_some() && differ(&line.method, &seen.method)
         || differ(&line.session, &seen.session)
-        || differ(&line.given, &seen.given)
+        || says_given(line) && says_given(seen) && differ(&line.given, &seen.given)
     {
         return None;
     }
@@ -197,6 +197,11 @@ const COARSE_NS: i64 = 5_000_000;
 /// second of a log that has no finer times its order tells more.
 pub fn beyond(apart_ns: i64, resolution_ns: i64) -> i64 {
     if resolution_ns < COARSE_NS { apart_ns } else { (apart_ns - resolution_ns).max(0) }
+}
+
+/// Does it say itself which session the answer gave? What a server says beside its lines may be of the next line.
+fn says_given(v: &Visit) -> bool {
+    v.place.is_frame || v.vantage == Vantage::Proxy
 }
 
 /// A body of chunks is logged with what frames them, by some.

@@ -120,7 +120,8 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
 
 /// Hash of the session that a request is of, or began.
 fn whose(v: &Visit) -> u64 {
-    v.session.as_ref().or(v.given.as_ref()).map_or(0, key)
+    let given = v.given.as_ref().filter(|_| v.place.is_frame || v.vantage == Vantage::Proxy);
+    v.session.as_ref().or(given).map_or(0, key)
 }
 
 /// What a source's requests are in order, where it shows all of them: the k-th of n on one port of the

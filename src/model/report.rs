@@ -420,6 +420,9 @@ pub struct Window {
     pub trigger_call: Option<CallKey>,
     /// Calls refused and never replayed, or issued in the window and never seen.
     pub lost: Vec<CallKey>,
+    /// The inputs tell what was refused and what was sent again, so that no call in `lost` means that none was.
+    #[serde(skip)]
+    pub shows_lost: bool,
     /// The requests around it, for the annotated sequence.
     #[serde(skip)]
     pub sequence: Vec<SequenceLine>,

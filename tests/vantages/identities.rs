@@ -1,6 +1,6 @@
 //! Whose handshake follows a refusal, in a log with session ids and many clients.
 
-use super::{analyze, rules};
+use super::{analyze, nginx, rules, rules_of};
 use crosswire::model::report::{Confidence, Report};
 
 /// A request of an nginx log of JSON lines.
@@ -100,4 +100,42 @@ fn a_400_before_a_session_is_ended_or_the_log_is_no_refusal_of_it() {
     let report = analyzed(&used().chain([bad()]).chain(begins(200, 9, "theirs")).collect::<Vec<_>>());
     let found: Vec<_> = report.findings.iter().map(|f| (f.rule, f.confidence)).collect();
     assert_eq!(found, [("stale/wrong-status", Confidence::Possible)]);
+}
+
+/// A log that shows the session of requests alone shows a client's new one when it is first used.
+#[test]
+fn who_goes_on_under_another_id_is_not_stranded() {
+    let (old, new) = ("11e3e3ac3d1c4c0fa53d4f0e2c6fb5d1", "0344c02a3d1c4c0fa53d4f0e2c6fb5d2");
+    let refused = [
+        nginx(1, 202, old, ""),
+        nginx(2, 200, old, ""),
+        nginx(5, 404, old, ""),
+        nginx(6, 404, old, ""),
+        nginx(7, 404, old, ""),
+    ];
+    let goes_on = [nginx(20, 202, new, ""), nginx(25, 200, new, ""), nginx(40, 200, new, "")];
+    let other = goes_on.clone().map(|line| line.replace("10.11.211.197", "10.11.211.7"));
+    assert!(!rules_of(&[&refused[..], &goes_on[..]].concat()).contains("stale/stranded"));
+    assert!(rules_of(&[&refused[..], &other[..]].concat()).contains("stale/stranded"));
+}
+
+/// Somebody tries an id that was never given out, and somebody else begins: no more than possible. What was asked
+/// for a log without bodies does not tell.
+#[test]
+fn an_id_that_nobody_was_given_is_hardly_another_s_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let (old, new) = ("11e3e3ac3d1c4c0fa53d4f0e2c6fb5d1", "0344c02a3d1c4c0fa53d4f0e2c6fb5d2");
+    let windows = |lines: &[String]| {
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let report = analyze(std::slice::from_ref(&path));
+        assert!(report.windows.iter().all(|w| !w.shows_lost));
+        let told = report.findings.iter().filter(|f| f.rule == "stale/404-window");
+        told.map(|f| (f.confidence, f.summary.contains("the log does not tell"))).collect::<Vec<_>>()
+    };
+    let bot = |line: String| line.replace("10.11.211.197", "45.9.1.1").replace("agent/1", "zgrab");
+    let begins = [nginx(7, 200, "", new), nginx(8, 202, new, ""), nginx(9, 200, new, ""), nginx(40, 200, new, "")];
+    assert_eq!(windows(&[&[bot(nginx(5, 404, old, ""))], &begins[..]].concat()), [(Confidence::Possible, true)]);
+    let known = [nginx(1, 200, "", old), nginx(2, 202, old, ""), nginx(5, 404, old, "")];
+    assert_eq!(windows(&[&known[..], &begins[..]].concat()), [(Confidence::Certain, true)]);
 }

@@ -63,6 +63,9 @@ pub(crate) fn cause_name(c: Cause) -> &'static str {
 }
 
 fn lost(view: &View<'_>, w: &Window) -> Cell {
+    if w.lost.is_empty() && !w.shows_lost {
+        return Cell::short("not told", "");
+    }
     if w.lost.is_empty() {
         return Cell::short("none", "").tone(Tone::Good);
     }

@@ -59,6 +59,7 @@ fn window(world: &World, p: &Pattern, refused: Option<u32>, told: &Told<'_>) -> 
         cause: Some(cause(p, told)),
         trigger_call: refused.and_then(|v| calls_of(world, v).first().copied()),
         lost: vec![],
+        shows_lost: false,
         sequence: p.lines.iter().map(|l| line(l, p)).collect(),
     }
 }

@@ -73,6 +73,13 @@ fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
         let last = out.entry((x.peer, x.user_agent.as_deref())).or_insert(x.asked);
         *last = x.asked.max(*last);
     }
+    // A log that does not show which session an answer gave shows a new one when it is first used.
+    for x in world.of_session.values().filter_map(|all| world.visits.get(*all.first()? as usize)) {
+        if !x.place.is_frame && x.status.is_some_and(|s| s < 300) {
+            let last = out.entry((x.peer, x.user_agent.as_deref())).or_insert(x.asked);
+            *last = x.asked.max(*last);
+        }
+    }
     out
 }
 

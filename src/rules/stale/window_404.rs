@@ -60,6 +60,10 @@ fn check(world: &World, claims: &mut Claims<'_>) {
         let lost = window.lost.len();
         let took = duration(init.asked.since(first.answered()).max(0));
         let summary = match lost {
+            0 if !window.shows_lost => format!(
+                "a stale session id was refused; the client re-initialised {took} later. What it had asked for, and \
+                 whether it did again, the log does not tell."
+            ),
             0 => format!(
                 "a stale session id was refused; the client re-initialised {took} later and lost no call seen here."
             ),
@@ -154,6 +158,8 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
     let known = match story.identity {
         Identity::Unsure => return Confidence::Possible,
         Identity::Same if story.refused.was_known => Confidence::Certain,
+        // An id that nobody was ever given, and somebody else who begins.
+        Identity::Differs if by_line && !story.refused.was_known => return Confidence::Possible,
         _ => Confidence::Probable,
     };
     let sure = |key: &CallKey| {

@@ -231,9 +231,16 @@ fn window(world: &World, r: &Refused, init: u32, cause: Cause, alone: &Alone<'_>
         cause: Some(cause),
         trigger_call: r.refusals.iter().find_map(|v| calls_of(world, *v).first().copied()),
         lost,
+        shows_lost: shows_lost(world, r),
         sequence: sequence(world, r, init, &after),
     };
     Some((window, unknown > 0))
+}
+
+/// Do the inputs tell what each refused request asked for: packets, a client's record, or lines with bodies or methods?
+fn shows_lost(world: &World, r: &Refused) -> bool {
+    let is_told = |v: &Visit| v.place.is_frame || v.rpc.iter().all(|r| r.method.is_some()) && !v.rpc.is_empty();
+    !world.logs.clients.is_empty() || r.refusals.iter().filter_map(|v| world.visits.get(*v as usize)).all(is_told)
 }
 
 /// The requests of the new session after its `initialize`, in order.
