@@ -10,10 +10,13 @@ use rustc_hash::FxHashMap;
 /// long before, ns.
 const OVERLAP_NS: i64 = 60_000_000_000;
 
+/// First and last time of a log, and which it is.
+type File = (Time, Time, InputId);
+
 /// For each log that goes on from another, or is gone on from, the one that is counted as the writer. Names say it
 /// may be so, and times have to confirm it: `app.log.1` may be a replica as well.
 pub(super) fn writers(inputs: &[InputInfo]) -> FxHashMap<InputId, InputId> {
-    let mut sets: FxHashMap<(String, &str, Vantage), Vec<(Time, Time, InputId)>> = FxHashMap::default();
+    let mut sets: FxHashMap<(String, &str, Vantage), Vec<File>> = FxHashMap::default();
     for (input, info) in (0..).zip(inputs) {
         let (Some(format), Some(vantage), Some(first), Some(last)) =
             (info.format.as_deref(), info.vantage, info.first, info.last)
@@ -27,7 +30,7 @@ pub(super) fn writers(inputs: &[InputInfo]) -> FxHashMap<InputId, InputId> {
     let mut out = FxHashMap::default();
     for set in sets.values_mut().filter(|set| set.len() > 1) {
         set.sort_unstable();
-        let follows = |(a, b): (&(Time, Time, InputId), &(Time, Time, InputId))| {
+        let follows = |(a, b): (&File, &File)| {
             let shorter = a.1.since(a.0).min(b.1.since(b.0));
             a.1.since(b.0) <= OVERLAP_NS.min(shorter / 2)
         };

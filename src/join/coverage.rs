@@ -328,7 +328,7 @@ impl World {
         let (Some(mine), Some(theirs)) = (error(record.input), error(input)) else { return None };
         let error = mine.max(theirs);
         let slack = error + SLACK_NS;
-        let Some(client) = records.clients.get(&caller(record)) else { return None };
+        let client = records.clients.get(&caller(record))?;
         let lines = records.lines.get(&input).map_or(&[][..], |l| l);
         // Where the log names the session of every request, those of the others cannot be this call's.
         let named = |(_, v): &(Time, u32)| {

@@ -1,7 +1,8 @@
 //! What an exchange may be. Whoever decides what stays asks here, the rules look closer.
 
+use super::groups::GroupKey;
+use super::quiet::is_clean_line;
 use crate::mcp::Visit;
-use crate::model::id::SessionId;
 use crate::model::time::Time;
 
 /// A `tools/call`, as far as a log tells.
@@ -10,10 +11,35 @@ pub(super) fn may_be_call(visit: &Visit) -> bool {
     visit.carries("tools/call") || unnamed()
 }
 
-/// A call without a body, and when it ended.
-pub(super) fn may_hang(v: &Visit) -> Option<(SessionId, Time)> {
-    let hung = v.is_post() && v.status == Some(200) && v.bytes == Some(0);
-    Some((v.session.clone().filter(|_| hung)?, v.asked.plus_ns(v.duration_ns?)))
+/// What cancels a call comes this near its end, ns.
+const CANCEL_NS: i64 = 2_000_000_000;
+
+/// When calls ended that look as if they had hung, and whose they were: a notification of the same session, or
+/// client, taken about then may have cancelled one.
+#[derive(Default)]
+pub(super) struct Hangs(Vec<(Time, GroupKey)>);
+
+impl Hangs {
+    /// Those of `lines`.
+    pub(super) fn of<'v>(lines: impl Iterator<Item = (Option<u16>, Time, GroupKey)> + 'v) -> Hangs {
+        let hung = lines.filter(|(status, ..)| matches!(status, None | Some(200 | 499)));
+        let mut all: Vec<(Time, GroupKey)> = hung.map(|(_, end, key)| (end, key)).collect();
+        all.sort_unstable_by_key(|(end, _)| *end);
+        Hangs(all)
+    }
+
+    /// Those of visits that are not plainly answered.
+    pub(super) fn of_visits(lines: &[Visit]) -> Hangs {
+        let odd = lines.iter().filter(|v| v.is_post() && !is_clean_line(v));
+        Hangs::of(odd.filter_map(|v| Some((v.status, v.asked.plus_ns(v.duration_ns?), GroupKey::of(v)))))
+    }
+
+    /// May what `key` sent at a time have cancelled one?
+    pub(super) fn may_be_cancelled(&self, key: &GroupKey, at: Time) -> bool {
+        let from = self.0.partition_point(|(end, _)| *end < at.plus_ns(-CANCEL_NS));
+        let near = self.0.get(from..).unwrap_or_default().iter();
+        near.take_while(|(end, _)| *end <= at.plus_ns(CANCEL_NS)).any(|(_, k)| k == key)
+    }
 }
 
 /// What all words in which servers refuse a session have in them.

@@ -23,7 +23,7 @@ fn patterns(lines: &[(i64, u8, u16)]) -> Vec<Pattern> {
         v.head = Some(Mark { place, at });
         patterns.line(&v);
     }
-    patterns.finish()
+    patterns.finish().windows
 }
 
 /// Lines `(second, client, status)` as the windows in them: refused line, line of the handshake, loose.

@@ -53,6 +53,29 @@ pub struct Pattern {
     pub lines: Vec<Seen>,
 }
 
+/// A client that had been answered, was refused again and again, and was not answered any more.
+#[derive(Clone, Debug)]
+pub struct Stuck {
+    /// The first refusal.
+    pub refused: Seen,
+    /// The last.
+    pub last: Seen,
+    /// How many there were.
+    pub times: u32,
+}
+
+/// What the order of lines shows.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// In order of the refusals.
+    pub windows: Vec<Pattern>,
+    /// Likewise.
+    pub stuck: Vec<Stuck>,
+}
+
+/// Refusals after which a client counts as stuck.
+const STUCK: u32 = 3;
+
 /// Finds patterns in lines in order of time.
 #[derive(Default)]
 pub struct Patterns {
@@ -85,6 +108,8 @@ struct Client {
     followed: Option<Followed>,
     /// It was answered after a refusal without a handshake in between: by another replica, or it is several clients.
     alternates: bool,
+    /// A request of it was answered.
+    answered: bool,
     /// Its last handshake among those that nobody was found for.
     handshake: Option<u64>,
     /// Endpoint and user agent.
@@ -97,6 +122,9 @@ struct Refusal {
     refused: Seen,
     alive: Option<(Time, i64)>,
     lines: Vec<Seen>,
+    /// Of POSTs: the last, and how many.
+    last: Option<Seen>,
+    times: u32,
     /// Nothing of the client succeeded since.
     is_stuck: bool,
     /// What another client's handshake made of it.
@@ -187,6 +215,9 @@ impl Patterns {
                 c.candidate = Some(Box::new(candidate));
             }
         }
+        if let Some(c) = self.of(n).filter(|_| post && visit.status.is_some_and(|s| s < 300)) {
+            c.answered = true;
+        }
         if visit.status.is_some_and(|s| s < 300) {
             self.alive = Some((seen.answered, seen.error_ns));
         }
@@ -204,12 +235,17 @@ impl Patterns {
         self.clients.get(n as usize).map(|c| (c.peer, c.agent.clone()))
     }
 
-    /// All patterns, in order of the refusals.
-    pub fn finish(mut self) -> Vec<Pattern> {
+    /// All that was found.
+    pub fn finish(mut self) -> Found {
         self.expire(Time::from_ns(i64::MAX, 0));
-        let mut out: Vec<Pattern> = self.found.into_iter().flatten().collect();
-        out.sort_by_key(|p| (p.refused.answered, p.refused.place));
-        out
+        let mut windows: Vec<Pattern> = self.found.into_iter().flatten().collect();
+        windows.sort_by_key(|p| (p.refused.answered, p.refused.place));
+        let known = self.clients.into_iter().filter(|c| c.answered && c.candidate.is_none()).filter_map(|c| c.refusal);
+        let stuck = known.filter(|r| r.is_stuck && r.provisional.is_none() && r.times >= STUCK);
+        let stuck = stuck.filter_map(|r| Some(Stuck { last: r.last?, refused: r.refused, times: r.times }));
+        let mut stuck: Vec<Stuck> = stuck.collect();
+        stuck.sort_by_key(|s| (s.refused.answered, s.refused.place));
+        Found { windows, stuck }
     }
 
     fn of(&mut self, n: u32) -> Option<&mut Client> {
@@ -238,6 +274,7 @@ impl Patterns {
             candidate: None,
             followed: None,
             alternates: false,
+            answered: false,
             handshake: None,
             kind: kind.finish(),
         });
@@ -308,11 +345,17 @@ impl Patterns {
             if r.lines.len() < SHOWN.0 + SHOWN.1 {
                 r.lines.push(seen.clone());
             }
+            if seen.is_post() {
+                r.last = Some(seen.clone());
+                r.times += 1;
+            }
             return;
         }
         let lines = client.recent.iter().chain([seen]).cloned().collect();
         let refused = seen.clone();
-        client.refusal = Some(Box::new(Refusal { refused, alive, lines, is_stuck: true, provisional: None }));
+        let (last, times) = if seen.is_post() { (Some(seen.clone()), 1) } else { (None, 0) };
+        client.refusal =
+            Some(Box::new(Refusal { refused, alive, lines, last, times, is_stuck: true, provisional: None }));
         self.waiting.push_back((seen.answered, n));
     }
 

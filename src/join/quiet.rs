@@ -2,6 +2,7 @@
 //! but such lines, so they are looked at as they are and only counted; what is odd becomes a visit.
 
 use super::groups::GroupKey;
+use super::hints::Hangs;
 use super::past::{Past, SessionPast};
 use super::patterns::{Look, Patterns};
 use super::retire::Parts;
@@ -52,14 +53,15 @@ impl Quiet {
         if !self.waiting.is_sorted_by_key(when) {
             self.waiting.sort_by_key(when);
         }
+        let odd = self.waiting.iter().filter(|l| l.look().is_post() && !l.is_clean());
+        let hung = Hangs::of(odd.map(|l| (l.record.status, l.answered, l.client())));
         let done = self.waiting.len().saturating_sub(waiting);
         for line in self.waiting.drain(..done) {
             let look = line.look();
             let client = patterns.look(&look) as usize;
             let r = &line.record;
-            let is_clean = r.comment.is_none()
-                && is_plainly_answered(r.method.as_deref(), r.status, r.bytes, r.termination.as_deref());
-            if !is_clean {
+            let cancels = || r.status == Some(202) && hung.may_be_cancelled(&line.client(), line.at.at);
+            if !line.is_clean() || cancels() {
                 parts.keep_line(sightings::visit(r, line.place));
                 continue;
             }
@@ -94,6 +96,15 @@ impl Quiet {
 }
 
 impl Line {
+    fn is_clean(&self) -> bool {
+        let r = &self.record;
+        r.comment.is_none() && is_plainly_answered(r.method.as_deref(), r.status, r.bytes, r.termination.as_deref())
+    }
+
+    fn client(&self) -> GroupKey {
+        GroupKey::Client(self.record.client_addr, self.record.user_agent.clone())
+    }
+
     fn look(&self) -> Look<'_> {
         let r = &self.record;
         Look {

@@ -7,25 +7,22 @@
 
 use super::chain::Chains;
 use super::groups::GroupKey;
-use super::hints::{may_be_call, may_hang, may_refuse};
+use super::hints::{Hangs, may_be_call, may_refuse};
 use super::kept::Kept;
 pub use super::part::Stays;
 use super::part::{Fate, Part};
 use super::past::{Numbering, Past, SessionPast, hashed, without_bodies, without_replies};
-use super::patterns::Pattern;
+use super::patterns::Found;
 use super::quiet::is_clean_line;
 use super::unlogged::is_unlogged;
 use crate::mcp::{Tracked, Visit};
-use crate::model::id::{RpcId, SessionId};
+use crate::model::id::RpcId;
 use crate::model::limits::{KEPT_LINES, KEPT_VISITS};
-use crate::model::time::Time;
 
 /// After a refusal a client may start anew for this long, ns.
 const REINIT_NS: i64 = 600_000_000_000;
 /// The requests that follow such a start for this long show whether refused calls were sent again, ns.
 const FRESH_NS: i64 = 15_000_000_000;
-/// What cancels a call comes this near its end, ns.
-const CANCEL_NS: i64 = 2_000_000_000;
 /// Calls of a session that a window's sequence can show.
 const FIRST_CALLS: u32 = 3;
 /// Exchanges of one session kept for how its ids run, or after a refusal.
@@ -125,7 +122,7 @@ impl Parts {
         for line in lines.iter().filter(|v| may_refuse(v)) {
             self.past.note_refusal(line);
         }
-        let hung: Vec<(SessionId, Time)> = lines.iter().filter_map(may_hang).collect();
+        let hung = Hangs::of_visits(lines);
         for line in all.drain(..done.min(all.len())) {
             let key = GroupKey::of(&line);
             let begins = is_unlogged(&line) && line.carries("initialize");
@@ -136,15 +133,14 @@ impl Parts {
             } else {
                 Fate::Wanted
             };
-            if let GroupKey::Session(session) = &key {
+            if let GroupKey::Session(_) = &key {
                 let mut story = self.past.sessions.remove(&key).unwrap_or_default();
                 fate = fate.max(self.needs(&mut story, &line));
                 self.past.sessions.insert(key.clone(), story);
-                // What may have cancelled a call that looks as if it had hung.
-                let near = |(s, end): &(SessionId, Time)| s == session && line.asked.since(*end).abs() <= CANCEL_NS;
-                if line.status == Some(202) && hung.iter().any(near) {
-                    fate = Fate::Wanted;
-                }
+            }
+            // What may have cancelled a call that looks as if it had hung.
+            if line.status == Some(202) && hung.may_be_cancelled(&key, line.asked) {
+                fate = Fate::Wanted;
             }
             match fate {
                 Fate::Clean => self.past.retire(&key, line),
@@ -166,9 +162,9 @@ impl Parts {
         &mut self.past
     }
 
-    /// Windows that the lines of the log showed by their order.
-    pub fn found(&mut self, patterns: Vec<Pattern>) {
-        self.past.patterns = Some(patterns);
+    /// What the lines of the log showed by their order.
+    pub fn found(&mut self, found: Found) {
+        self.past.patterns = Some(found);
     }
 
     fn cap(&mut self, most: usize) {

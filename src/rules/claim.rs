@@ -1,8 +1,10 @@
 //! Claims become findings here: sorted, each with proof, at most one crossed and one orphaned a call.
 
+use super::stale::pattern::in_order;
 use super::stale::sessions::{Refused, refused_sessions};
 use super::stale::told::Told;
 use super::stale::windows::{Story, stories};
+use crate::join::patterns::Found;
 use crate::join::{HopCall, ReplyRef, World};
 use crate::mcp::Visit;
 use crate::model::exchange::Mark;
@@ -36,6 +38,7 @@ pub struct Claims<'w> {
     stories: OnceCell<Rc<Vec<Story>>>,
     refused: OnceCell<Rc<Vec<Refused>>>,
     told: OnceCell<Rc<Told<'w>>>,
+    in_order: OnceCell<Rc<Found>>,
 }
 
 /// A finding to be made; what is left out has its usual value.
@@ -106,12 +109,18 @@ impl<'w> Claims<'w> {
             stories: OnceCell::new(),
             refused: OnceCell::new(),
             told: OnceCell::new(),
+            in_order: OnceCell::new(),
         }
     }
 
     /// Sessions that were refused, which several rules look at.
     pub fn refused(&self) -> Rc<Vec<Refused>> {
         self.refused.get_or_init(|| Rc::new(refused_sessions(self.world))).clone()
+    }
+
+    /// What the order of lines shows in logs that name no sessions.
+    pub fn in_order(&self) -> Rc<Found> {
+        self.in_order.get_or_init(|| Rc::new(in_order(self.world))).clone()
     }
 
     /// What became of them.

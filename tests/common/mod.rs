@@ -250,6 +250,7 @@ pub fn stale_window() -> Report {
             cause: Some(Cause::Restart),
             trigger_call: Some(CallKey(5)),
             lost: vec![CallKey(6), CallKey(7)],
+            shows_lost: true,
             sequence: vec![
                 step(2700, "server started", None, "systemd: Started trailhead.service", "journal.json:12"),
                 step(2764, "POST /mcp", Some(404), "stale session id", "front.pcap:31"),

@@ -216,3 +216,15 @@ fn a_499_after_a_deadline_is_not_the_fault_of_who_waited() {
     assert_eq!(told(60.0, "aborted"), certain(&[Hop::Client]));
     assert_eq!(told(4.0, "timeout"), certain(ANY));
 }
+
+/// A client that gives up may cancel, which a log without sessions shows by a notification of the same client.
+#[test]
+fn a_cancelled_call_was_not_left_hanging() {
+    for write in [envoy as Writes, traefik, named, json] {
+        let hung = (200.0, 60.0, "POST", 200, 0, By::Nobody);
+        let cancel = |at| (at, 0.01, "POST", 202, 0, By::Nobody);
+        assert_eq!(alone(write, &[hung, cancel(259.9)]), []);
+        assert_eq!(alone(write, &[hung, cancel(260.3)]), []);
+        assert_eq!(alone(write, &[hung, cancel(265.0)]), no_reply());
+    }
+}

@@ -200,3 +200,26 @@ fn within_a_second_lines_stand_in_the_order_in_which_they_were_over() {
     let other = [line(5, 200, 100), line(30, 404, 20), line(40, 202, 3), line(40, 200, 40), line(41, 200, 20)];
     assert_eq!(rules(&all(&[("access.log", other.concat())])), Vec::<&str>::new());
 }
+
+/// A log without session ids in which a client that had been answered is only refused from then on.
+#[test]
+fn refusals_without_end_are_told_without_session_ids() {
+    let line = |second: u32, method: &str, status: u16, address: u8| {
+        format!(
+            "10.0.0.{address} - - [29/Nov/2026:10:00:{second:02} +0000] \"{method} /mcp HTTP/1.1\" {status} 90 \"-\" \"cli/1.0\"\n"
+        )
+    };
+    let told = |lines: &[String]| {
+        let found = all(&[("access.log", lines.concat())]).findings;
+        found.into_iter().map(|f| (f.rule, f.confidence, f.fault)).collect::<Vec<_>>()
+    };
+    let answered = [line(1, "POST", 200, 5), line(1, "POST", 202, 5), line(5, "POST", 200, 5)];
+    let refused = [10, 20, 30, 40].map(|second| line(second, "POST", 404, 5));
+    let with = |more: &[String]| told(&[&answered[..], more].concat());
+    assert_eq!(with(&refused), [("stale/stranded", Confidence::Possible, vec![])]);
+    // Twice only; answered afterwards; somebody who never was answered; streams that are not there.
+    assert_eq!(with(&refused[2..]), []);
+    assert_eq!(with(&[&refused[..], &[line(50, "POST", 200, 5)]].concat()), []);
+    assert_eq!(with(&[10, 20, 30, 40].map(|second| line(second, "POST", 404, 9))), []);
+    assert_eq!(with(&[10, 20, 30, 40].map(|second| line(second, "GET", 404, 5))), []);
+}

@@ -3,19 +3,20 @@
 use super::sessions::calls_of;
 use super::told::Told;
 use crate::join::World;
-use crate::join::patterns::{Pattern, Patterns, Seen};
+use crate::join::patterns::{Found, Pattern, Patterns, Seen};
 use crate::model::place::{InputId, Vantage};
 use crate::model::record::LogEventKind;
 use crate::model::report::{Cause, SequenceLine, Window};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Windows of all logs without session ids, where no other input knows the sessions.
-pub fn patterns(world: &World, told: &Told<'_>) -> Vec<(Pattern, Window)> {
-    let found = match &world.past.patterns {
-        Some(found) => found.clone(),
-        None => of_lines(world),
-    };
+/// What the order of lines shows in logs without session ids, where no other input knows the sessions.
+pub fn in_order(world: &World) -> Found {
+    world.past.patterns.clone().unwrap_or_else(|| of_lines(world))
+}
+
+/// The windows in it, as they are told.
+pub fn patterns(world: &World, found: &[Pattern], told: &Told<'_>) -> Vec<(Pattern, Window)> {
     if found.is_empty() {
         return vec![];
     }
@@ -26,12 +27,12 @@ pub fn patterns(world: &World, told: &Told<'_>) -> Vec<(Pattern, Window)> {
         let window = window(world, &p, refused, told);
         (p, window)
     };
-    found.into_iter().map(tell).collect()
+    found.iter().cloned().map(tell).collect()
 }
 
-fn of_lines(world: &World) -> Vec<Pattern> {
+fn of_lines(world: &World) -> Found {
     if world.visits.iter().any(|v| v.vantage == Vantage::Wire || v.session.is_some() && v.vantage != Vantage::Client) {
-        return vec![];
+        return Found::default();
     }
     let mut lines: Vec<_> = world.fronts().filter_map(|v| world.visits.get(v as usize)).collect();
     lines.retain(|v| v.at.error_ns < i64::MAX / 8);
@@ -41,9 +42,14 @@ fn of_lines(world: &World) -> Vec<Pattern> {
     for v in lines {
         patterns.entry(Some(v.input).filter(|i| !world.logs.is_aligned(*i))).or_default().line(v);
     }
-    let mut found: Vec<Pattern> = patterns.into_values().flat_map(Patterns::finish).collect();
-    found.sort_by_key(|p| (p.refused.answered, p.refused.place));
-    found
+    let mut out = Found::default();
+    for found in patterns.into_values().map(Patterns::finish) {
+        out.windows.extend(found.windows);
+        out.stuck.extend(found.stuck);
+    }
+    out.windows.sort_by_key(|p| (p.refused.answered, p.refused.place));
+    out.stuck.sort_by_key(|s| (s.refused.answered, s.refused.place));
+    out
 }
 
 fn window(world: &World, p: &Pattern, refused: Option<u32>, told: &Told<'_>) -> Window {

@@ -11,7 +11,7 @@ use crate::model::place::Hop;
 use crate::model::report::{Confidence, Severity};
 use crate::model::time::Time;
 use crate::rules::Rule;
-use crate::rules::claim::{Claim, Claims, at_mark, at_request, duration};
+use crate::rules::claim::{Claim, Claims, at_line, at_mark, at_request, duration};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The input must go on for this long after a refusal before "never" can be said, ns.
@@ -28,7 +28,7 @@ pub static RULE: Rule = Rule {
 The client got 404 for its session and did not start a new one: every call fails until a person restarts it. Python, \
 Go and C# clients do this.
 
-Evidence: the refusals, and an input that goes on without an `initialize` of this client.
+Evidence: the refusals, and an input that goes on without an `initialize` of this client. In a log without session ids: three refusals and more of a client that had been answered, and no answer since; whose fault is not told.
 
 Looks like it and is legal: a client that ended its session by DELETE; one that was about to end; health checks.
 
@@ -83,6 +83,31 @@ fn last_begun(world: &World) -> FxHashMap<Who<'_>, Time> {
     out
 }
 
+/// A client of a log without session ids that had been answered, and is only refused from then on.
+fn by_order(world: &World, claims: &mut Claims<'_>) {
+    for s in &claims.in_order().stuck {
+        let end = world.input_end.get(&s.refused.source).copied().unwrap_or(s.last.answered);
+        let watched = end.since(s.refused.answered);
+        if watched < WATCHED_NS {
+            continue;
+        }
+        claims.claim(Claim {
+            severity: Severity::Medium,
+            confidence: Confidence::Possible,
+            at: Some(s.refused.answered),
+            until: Some(s.last.answered),
+            summary: format!(
+                "a client that had been answered was refused {} times with 404, and no session began in the {} watched \
+                 since; the log names no session ids, and does not tell why.",
+                s.times,
+                duration(watched)
+            ),
+            evidence: vec![at_line(s.refused.place, "refused, status 404"), at_line(s.last.place, "refused again")],
+            ..Claim::default()
+        });
+    }
+}
+
 /// Was the client of `first` answered later by lines that name no session, and left memory since they were clean?
 fn goes_on_namelessly(world: &World, first: &Visit) -> bool {
     let key = GroupKey::Client(first.peer, first.user_agent.clone());
@@ -90,6 +115,7 @@ fn goes_on_namelessly(world: &World, first: &Visit) -> bool {
 }
 
 fn check(world: &World, claims: &mut Claims<'_>) {
+    by_order(world, claims);
     let begun = last_begun(world);
     let unknown = Begun::by_unknown(world);
     // `session/replica-split` speaks of them.

@@ -178,7 +178,7 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
 /// Windows that the order of requests alone shows, in logs without session ids. Those of a log whose clock
 /// fits no other's may be the ones that others tell of, and are told where there are more.
 fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
-    let patterns = patterns(world, &claims.told());
+    let patterns = patterns(world, &claims.in_order().windows, &claims.told());
     let input = |p: &Pattern| p.refused.source;
     let is_apart = |p: &Pattern| !world.logs.is_aligned(input(p));
     let told = told + patterns.iter().filter(|(p, _)| !is_apart(p)).count();
