@@ -41,6 +41,8 @@ pub struct Lines {
     handshakes: Handshakes,
     /// Until a line names a session.
     patterns: Option<Patterns>,
+    /// A line had a time.
+    timed: bool,
     parts: Parts,
 }
 
@@ -59,6 +61,7 @@ impl Lines {
             pending: vec![],
             handshakes: Handshakes::default(),
             patterns: Some(Patterns::default()),
+            timed: false,
             parts: Parts::default(),
         }
     }
@@ -138,7 +141,10 @@ impl Lines {
             self.patterns = None;
         }
         if let Some(patterns) = &mut self.patterns {
-            lines.iter().filter(|v| v.at.error_ns < i64::MAX / 8).for_each(|v| patterns.line(v));
+            // Where no line has a time, their order is all there is.
+            let is_timed = |v: &&Visit| v.at.error_ns < i64::MAX / 8;
+            self.timed |= lines.iter().any(|v| is_timed(&v));
+            lines.iter().filter(|v| is_timed(v) || !self.timed).for_each(|v| patterns.line(v));
         }
         self.parts.take_lines(&mut self.pending, done);
     }

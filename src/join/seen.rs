@@ -56,6 +56,13 @@ pub(super) struct Look<'a> {
     pub initializes: bool,
 }
 
+impl Seen {
+    /// Does the log tell when it was, and not only its order?
+    pub fn is_timed(&self) -> bool {
+        self.error_ns < i64::MAX / 8
+    }
+}
+
 impl<'a> Look<'a> {
     pub(super) fn of(v: &'a Visit) -> Look<'a> {
         Look {

@@ -431,8 +431,8 @@ pub struct Window {
 /// One line of a window's annotated sequence: `17:19:52  POST /mcp -> 404  stale session id`.
 #[derive(Clone, Debug)]
 pub struct SequenceLine {
-    /// When.
-    pub at: Time,
+    /// When; none: the log has its order and no times.
+    pub at: Option<Time>,
     /// `POST /mcp`, or what happened otherwise.
     pub what: String,
     /// Status, where there is one.

@@ -125,7 +125,8 @@ fn sequence(view: &View<'_>, number: usize, window: &Window, out: &mut dyn Write
     writeln!(out, "\n### Window {} of session {}{opened}\n", number + 1, escape(&clean(&session)))?;
     let mut block = String::new();
     for line in &window.sequence {
-        let text = format!("{}  {}  {}", line.at.clock(), super::text::happened(line), super::text::remark(line));
+        let text =
+            format!("{}  {}  {}", super::text::clock(line), super::text::happened(line), super::text::remark(line));
         block.push_str(text.trim_end());
         block.push('\n');
     }

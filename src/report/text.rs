@@ -117,7 +117,7 @@ fn sequence(view: &View<'_>, number: usize, window: &Window, paper: &mut Paper<'
             None => Style::Tone(Tone::Warn),
             _ => Style::Plain,
         };
-        paper.put(&format!("    {}  ", line.at.clock()), Style::Plain)?;
+        paper.put(&format!("    {}  ", clock(line)), Style::Plain)?;
         paper.put(&what, style)?;
         let pad = widest.saturating_sub(what.chars().count());
         let rest = remark(line);
@@ -129,6 +129,11 @@ fn sequence(view: &View<'_>, number: usize, window: &Window, paper: &mut Paper<'
         }
     }
     Ok(())
+}
+
+/// The time of day of a line of a sequence.
+pub(super) fn clock(line: &SequenceLine) -> String {
+    line.at.map_or_else(|| "--:--:--".to_owned(), |at| at.clock())
 }
 
 /// `POST /mcp -> 404`.

@@ -211,7 +211,7 @@ pub fn stale_window() -> Report {
         ..call(5, "", 41, 30, 2764, Some(4))
     };
     let step = |ms, what: &str, status, note: &str, place: &str| SequenceLine {
-        at: at(ms),
+        at: Some(at(ms)),
         what: what.into(),
         status,
         note: note.into(),

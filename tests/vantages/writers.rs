@@ -223,3 +223,21 @@ fn refusals_without_end_are_told_without_session_ids() {
     assert_eq!(with(&[10, 20, 30, 40].map(|second| line(second, "POST", 404, 9))), []);
     assert_eq!(with(&[10, 20, 30, 40].map(|second| line(second, "GET", 404, 5))), []);
 }
+
+/// A log without any times has its order.
+#[test]
+fn the_order_of_lines_shows_a_window_where_there_are_no_times() {
+    let line = |what: &str, status: &str| format!("INFO:     10.0.0.5:40000 - \"{what} /mcp HTTP/1.1\" {status}\n");
+    let (begins, noted) = (line("POST", "200 OK"), line("POST", "202 Accepted"));
+    let refused = line("POST", "404 Not Found");
+    let told = |lines: &[&String]| {
+        let report = all(&[("server.log", lines.iter().map(|l| l.as_str()).collect())]);
+        assert!(report.windows.iter().all(|w| w.opened.is_none() && w.sequence.iter().all(|l| l.at.is_none())));
+        report.findings.into_iter().map(|f| (f.rule, f.confidence)).collect::<Vec<_>>()
+    };
+    let known = [&begins, &noted, &begins];
+    let window = [("stale/404-window", Confidence::Possible)];
+    assert_eq!(told(&[&known[..], &[&refused, &begins, &noted, &begins]].concat()), window);
+    assert_eq!(told(&[&known[..], &[&refused, &begins, &begins]].concat()), []);
+    assert_eq!(told(&[&known[..], &[&begins, &noted, &refused]].concat()), []);
+}

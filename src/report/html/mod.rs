@@ -173,7 +173,8 @@ fn sequences(view: &View<'_>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<h3>Window {} of session {}{opened}</h3>", n + 1, escape(&clean(&session)))?;
         writeln!(out, "<pre class=\"sequence\" tabindex=\"0\">")?;
         for line in &w.sequence {
-            let text = format!("{}  {}  {}", line.at.clock(), super::text::happened(line), super::text::remark(line));
+            let text =
+                format!("{}  {}  {}", super::text::clock(line), super::text::happened(line), super::text::remark(line));
             writeln!(out, "{}", escape(text.trim_end()))?;
         }
         writeln!(out, "</pre>")?;

@@ -37,11 +37,14 @@ fn cells(view: &View<'_>, w: &Window) -> Vec<Cell> {
         match (&w.new_session, w.initialize) {
             (Some(id), _) => session(view, Some(id)),
             (None, Some(_)) => Cell::short("not named", ""),
+            (None, None) if w.opened.is_none() => Cell::short("not named", ""),
             (None, None) => Cell::short("never", "").tone(Tone::Bad),
         },
         Cell::optional(w.cause, |c| Cell::new(cause_name(c))),
         match w.initialize.zip(w.opened) {
             Some((initialize, opened)) => seconds(initialize.since(opened).max(0)),
+            // Of a log that has no times only the order is known.
+            None if w.opened.is_none() => Cell::short("afterwards", ""),
             None => Cell::short("never", "").tone(Tone::Bad),
         },
         Cell::optional(w.next_call, |t| Cell::short(clock(t), t.to_string())),

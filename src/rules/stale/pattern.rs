@@ -4,10 +4,12 @@ use super::sessions::calls_of;
 use super::told::Told;
 use crate::join::World;
 use crate::join::patterns::{Found, Pattern, Patterns, Seen};
+use crate::mcp::Visit;
 use crate::model::place::{InputId, Vantage};
 use crate::model::record::LogEventKind;
 use crate::model::report::{Cause, SequenceLine, Window};
-use rustc_hash::FxHashMap;
+use crate::model::time::Time;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// What the order of lines shows in logs without session ids, where no other input knows the sessions.
@@ -35,12 +37,16 @@ fn of_lines(world: &World) -> Found {
         return Found::default();
     }
     let mut lines: Vec<_> = world.fronts().filter_map(|v| world.visits.get(v as usize)).collect();
-    lines.retain(|v| v.at.error_ns < i64::MAX / 8);
+    // Lines without times stand in the order of their file, and by no others.
+    let is_timed = |v: &&Visit| v.at.error_ns < i64::MAX / 8;
+    let timed: FxHashSet<InputId> = lines.iter().filter(|v| is_timed(v)).map(|v| v.input).collect();
+    lines.retain(|v| is_timed(v) || !timed.contains(&v.input));
     lines.sort_by_key(|v| (v.answered(), v.place));
     // What came after what is known among those on one clock.
     let mut patterns: BTreeMap<Option<InputId>, Patterns> = BTreeMap::new();
     for v in lines {
-        patterns.entry(Some(v.input).filter(|i| !world.logs.is_aligned(*i))).or_default().line(v);
+        let is_apart = |i: &InputId| !timed.contains(i) || !world.logs.is_aligned(*i);
+        patterns.entry(Some(v.input).filter(is_apart)).or_default().line(v);
     }
     let mut out = Found::default();
     for found in patterns.into_values().map(Patterns::finish) {
@@ -53,13 +59,12 @@ fn of_lines(world: &World) -> Found {
 }
 
 fn window(world: &World, p: &Pattern, refused: Option<u32>, told: &Told<'_>) -> Window {
-    let opened = p.refused.answered;
     Window {
         stale_session: None,
         new_session: p.initialize.given.clone(),
-        opened: Some(opened),
-        initialize: Some(p.initialize.asked),
-        recovered: p.recovered,
+        opened: time(&p.refused, p.refused.answered),
+        initialize: time(&p.initialize, p.initialize.asked),
+        recovered: p.recovered.filter(|_| p.refused.is_timed()),
         next_call: None,
         silence_s: p.silence_ns.map(|ns| (ns as f64 / 1e6).round() / 1e3),
         cause: Some(cause(p, told)),
@@ -68,6 +73,11 @@ fn window(world: &World, p: &Pattern, refused: Option<u32>, told: &Told<'_>) -> 
         shows_lost: false,
         sequence: p.lines.iter().map(|l| line(l, p)).collect(),
     }
+}
+
+/// A time of a line, if it has any.
+fn time(l: &Seen, at: Time) -> Option<Time> {
+    Some(at).filter(|_| l.is_timed())
 }
 
 fn line(l: &Seen, p: &Pattern) -> SequenceLine {
@@ -79,7 +89,7 @@ fn line(l: &Seen, p: &Pattern) -> SequenceLine {
     let target = l.target.as_deref().unwrap_or("?");
     let path = target.split(['?', '#']).next().unwrap_or(target);
     SequenceLine {
-        at: l.answered,
+        at: time(l, l.answered),
         what: format!("{} {path}", l.method.as_deref().unwrap_or("?")),
         status: l.status,
         note: match l.comment.as_deref() {

@@ -195,13 +195,23 @@ fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
         let took = duration(p.initialize.answered.since(p.refused.answered).max(0));
         claims.claim(Claim {
             severity: Severity::Low,
-            confidence: if p.is_loose { Confidence::Possible } else { Confidence::Probable },
+            confidence: match p.is_loose || !p.refused.is_timed() {
+                true => Confidence::Possible,
+                false => Confidence::Probable,
+            },
             at: window.opened,
             until: window.recovered.or(window.initialize),
             others: window.trigger_call.into_iter().collect(),
-            summary: format!(
-                "a request was refused with 404 and a new session begun {took} later; the log names no session ids."
-            ),
+            summary: match p.refused.is_timed() {
+                true => format!(
+                    "a request was refused with 404 and a new session begun {took} later; the log names no session ids."
+                ),
+                false => {
+                    "a request was refused with 404 and a new session begun after it, as far as the order of lines \
+                          tells; the log names neither session ids nor times."
+                        .into()
+                }
+            },
             evidence,
             ..Claim::default()
         });
