@@ -73,7 +73,7 @@ pub enum ProblemKind {
     NoTime,
     /// A journal entry or object that could not be read.
     BadJournal,
-    /// A message field that the journal export left out because of its size.
+    /// A message field that the journal export left out because of its size, or a body that a recording does not hold.
     ElidedMessage,
     /// A gap in the numbering or times of a log, or a rotation.
     LogGap,

@@ -34,7 +34,10 @@ pub static PROBLEMS: &[(&str, &str)] = &[
     ("inferred-time", "Times without zone or year that had to be inferred"),
     ("no-time", "Records without any time"),
     ("bad-journal", "A journal entry or object that could not be read"),
-    ("elided-message", "A message field that the journal export left out because of its size"),
+    (
+        "elided-message",
+        "A message field that the journal export left out because of its size, or a body that a recording does not hold",
+    ),
     ("log-gap", "A gap in the numbering or times of a log, or a rotation"),
     ("bad-member", "An archive member that could not be read"),
     ("limit-hit", "A named limit (`model/limits.rs`) was reached and data passed over"),

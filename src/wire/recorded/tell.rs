@@ -97,6 +97,10 @@ impl<'a> Teller<'a> {
         self.counts.saw(entry.first);
         self.counts.saw(entry.ended);
         self.held_bytes += size(&entry);
+        if lacks_messages(&entry) {
+            let text = || "a body that may be JSON-RPC is not in the recording (streamed, or not saved)";
+            problems.add(ProblemKind::ElidedMessage, || format!("entry {}", entry.number), text);
+        }
         self.held.push(entry);
         if self.held_bytes > limits::RECORDED_BYTES {
             let number = self.counts.records;
@@ -276,6 +280,14 @@ fn answered(recorded: &RecordedResponse, mark: Mark) -> Response {
         last: None,
         gap: false,
     }
+}
+
+/// Does the recording lack a body in which messages may have been?
+fn lacks_messages(entry: &Recorded) -> bool {
+    let speaks = |headers: &[(Arc<str>, Arc<str>)]| matches!(kind_of(headers), BodyKind::Json | BodyKind::EventStream);
+    let asked = entry.body == Body::Missing && speaks(&entry.headers);
+    let response = entry.response.as_ref().filter(|r| r.body == Body::Missing && speaks(&r.headers));
+    asked || response.is_some()
 }
 
 /// What a body is by its `content-type`.
