@@ -36,7 +36,7 @@ pub fn attach(visits: &[Visit], known: &[u32], logs: &[u32], offset: Option<Offs
     let mut others: FxHashMap<u32, Vec<Candidate>> = FxHashMap::default();
     for &l in logs {
         let Some(line) = visits.get(l as usize) else { continue };
-        if line.at.error_ns > i64::MAX / 8 {
+        if !line.at.is_known() {
             continue;
         }
         let slack = line.at.error_ns.max(error) + SLACK_NS;
@@ -200,7 +200,7 @@ pub fn beyond(apart_ns: i64, resolution_ns: i64) -> i64 {
 }
 
 /// Does it say itself which session the answer gave? What a server says beside its lines may be of the next line.
-fn says_given(v: &Visit) -> bool {
+pub(super) fn says_given(v: &Visit) -> bool {
     v.place.is_frame || v.vantage == Vantage::Proxy
 }
 

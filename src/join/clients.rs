@@ -60,7 +60,7 @@ pub fn pair(records: &[&Visit], seen: &[Seen<'_>]) -> Pairing {
     by_time.sort_unstable();
     let mut pairs: Vec<(u8, i64, usize, usize)> = vec![];
     for (r, record) in records.iter().enumerate() {
-        if record.at.error_ns > i64::MAX / 8 {
+        if !record.at.is_known() {
             continue;
         }
         let (asked, ended) = (record.asked.ns(), record.ended.map(|e| e.at.ns()));

@@ -4,6 +4,7 @@
 //! offset at which most of the log's requests meet one of the reference's, if no other offset does
 //! nearly as well.
 
+use super::attach::says_given;
 use super::drift::{self, Offset};
 use crate::mcp::Visit;
 use crate::model::id::SessionId;
@@ -31,6 +32,11 @@ pub struct Tick {
 }
 
 impl Tick {
+    /// A moment of a visit.
+    fn of(v: &Visit, at: Time, key: u64, exact: Option<Exact>) -> Tick {
+        Tick { input: v.input, at, error_ns: v.at.error_ns, key, exact, whose: whose(v) }
+    }
+
     /// Are both known to be of a session, and not of one?
     fn is_of_another(&self, other: &Tick) -> bool {
         self.whose != 0 && other.whose != 0 && self.whose != other.whose
@@ -70,29 +76,20 @@ pub fn created(input: InputId, session: &SessionId, at: Time, error_ns: i64) -> 
 /// The ticks of a visit: its response head by method and status, with and without its session, and
 /// what is exact about it.
 pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
-    if v.at.error_ns > i64::MAX / 8 {
+    if !v.at.is_known() {
         return;
     }
-    let (head, whose) = (v.answered(), whose(v));
+    let head = v.answered();
     // A client's record has no head: its end is nearest to it.
     let answered = v.head.or(v.ended).map_or(v.asked, |m| m.at);
     if let (true, Some(s)) = (v.carries("initialize"), &v.given) {
         out.push(created(v.input, s, answered, v.at.error_ns));
     }
     if let Some(id) = &v.request_id {
-        out.push(Tick {
-            input: v.input,
-            at: v.asked,
-            error_ns: v.at.error_ns,
-            key: key(("request", id)),
-            exact: Some(Exact::Request),
-            whose,
-        });
+        out.push(Tick::of(v, v.asked, key(("request", id)), Some(Exact::Request)));
     }
     for r in v.requests() {
-        let mut exact = |why, key| {
-            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: Some(why), whose })
-        };
+        let mut exact = |why, key| out.push(Tick::of(v, v.asked, key, Some(why)));
         if let Some(id) = &r.tool_use_id {
             exact(Exact::ToolUse, key(("tool use", id)));
         }
@@ -104,23 +101,20 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
         }
         // Without sessions the names of the calls in their order still make a pattern.
         if let (Some(id), Some(method)) = (&r.id, &r.method) {
-            let key = key(("named", id, method, &r.tool));
-            out.push(Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None, whose });
+            out.push(Tick::of(v, v.asked, key(("named", id, method, &r.tool)), None));
         }
     }
     if let (Some(method), Some(status)) = (&v.method, v.status) {
-        let loose = key(("http", method, status));
-        out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: loose, exact: None, whose });
+        out.push(Tick::of(v, head, key(("http", method, status)), None));
         if let Some(s) = &v.session {
-            let exact = key(("http", method, status, s));
-            out.push(Tick { input: v.input, at: head, error_ns: v.at.error_ns, key: exact, exact: None, whose });
+            out.push(Tick::of(v, head, key(("http", method, status, s)), None));
         }
     }
 }
 
 /// Hash of the session that a request is of, or began.
 fn whose(v: &Visit) -> u64 {
-    let given = v.given.as_ref().filter(|_| v.place.is_frame || v.vantage == Vantage::Proxy);
+    let given = v.given.as_ref().filter(|_| says_given(v));
     v.session.as_ref().or(given).map_or(0, key)
 }
 
@@ -128,16 +122,14 @@ fn whose(v: &Visit) -> u64 {
 /// client, the k-th of n of a session. Equal counts pair them one by one.
 pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
     let mut lists: FxHashMap<u64, Vec<&Visit>> = FxHashMap::default();
-    for v in visits.iter().filter(|v| v.is_post() && v.requests().next().is_some() && v.at.error_ns < i64::MAX / 8) {
+    for v in visits.iter().filter(|v| v.is_post() && v.requests().next().is_some() && v.at.is_known()) {
         // Where one has a request more, the times of most still fit.
         let loose = [Some(key("asked")), v.session.as_ref().map(|s| key(("asked", s)))];
-        let tick =
-            |key| Tick { input: v.input, at: v.asked, error_ns: v.at.error_ns, key, exact: None, whose: whose(v) };
-        out.extend(loose.into_iter().flatten().map(tick));
+        out.extend(loose.into_iter().flatten().map(|key| Tick::of(v, v.asked, key, None)));
         // A line that does not say how long it took may be of the end, which a client's record has too.
         let is_one_time = v.vantage == Vantage::Client || v.duration_ns.is_none() && !v.place.is_frame;
         if let Some(over) = v.ended.filter(|_| is_one_time) {
-            out.push(Tick { at: over.at, ..tick(key("over")) });
+            out.push(Tick::of(v, over.at, key("over"), None));
         }
         if let Some(port) = v.port {
             lists.entry(key(("port", port))).or_default().push(v);
@@ -150,15 +142,7 @@ pub fn sequences(visits: &[&Visit], out: &mut Vec<Tick>) {
         list.sort_by_key(|v| (v.asked, v.exchange));
         let n = list.len();
         for (k, v) in list.iter().enumerate() {
-            let exact = Some(Exact::Sequence(name));
-            out.push(Tick {
-                input: v.input,
-                at: v.asked,
-                error_ns: v.at.error_ns,
-                key: key((name, n, k)),
-                exact,
-                whose: whose(v),
-            });
+            out.push(Tick::of(v, v.asked, key((name, n, k)), Some(Exact::Sequence(name))));
         }
     }
 }
@@ -183,23 +167,25 @@ const FINE_NS: i64 = 25_000_000;
 
 /// The offset that brings `log` onto `reference`; none: nothing to align it by.
 pub fn offset(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
-    let fine = || by_pattern(reference, log, FINE_NS);
-    exact(reference, log).or_else(fine).or_else(|| by_pattern(reference, log, BIN_NS))
+    let keys = (&by_key(reference), &by_key(log));
+    let by_pattern = |bin_ns| by_pattern(reference, log, keys, bin_ns);
+    exact(keys).or_else(|| by_pattern(FINE_NS)).or_else(|| by_pattern(BIN_NS))
 }
 
 /// The pattern of when requests were asked, or that of when they were over: whichever more of them meet by. A log
 /// that has one time for each may have either.
-fn by_pattern(reference: &[Tick], log: &[Tick], bin_ns: i64) -> Option<Offset> {
-    let (a, b) = (by_key(reference), by_key(log));
+fn by_pattern(reference: &[Tick], log: &[Tick], (a, b): Keys<'_>, bin_ns: i64) -> Option<Offset> {
     let (asked, over) = (key("asked"), key("over"));
     let has_over = b.contains_key(&over) && a.contains_key(&over);
-    let by = |without: u64| pattern(reference, log, (&a, &b), without, bin_ns);
+    let by = |without: u64| pattern(reference, log, (a, b), without, bin_ns);
     let of_ends = if has_over { by(asked) } else { None };
     let found = [by(over), of_ends].into_iter().flatten();
     found.max_by_key(|(most, offset)| (*most, -offset.error_ns)).map(|(_, offset)| offset)
 }
 
 type ByKey<'a> = FxHashMap<u64, Vec<&'a Tick>>;
+/// Of the reference, and of the log.
+type Keys<'a> = (&'a ByKey<'a>, &'a ByKey<'a>);
 
 fn by_key(ticks: &[Tick]) -> ByKey<'_> {
     let mut out = ByKey::default();
@@ -227,10 +213,9 @@ impl Moments {
     }
 }
 
-fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
-    let (a, b) = (by_key(reference), by_key(log));
+fn exact((a, b): Keys<'_>) -> Option<Offset> {
     let mut found: BTreeMap<Exact, Moments> = BTreeMap::new();
-    for (key, mine) in &b {
+    for (key, mine) in b {
         // The same id can be used again; only what each source has once is exact.
         let Some(theirs) = a.get(key) else { continue };
         let again = theirs.iter().enumerate().any(|(n, t)| theirs.iter().take(n).any(|o| o.input == t.input));
@@ -265,13 +250,7 @@ fn exact(reference: &[Tick], log: &[Tick]) -> Option<Offset> {
 }
 
 /// The offset at which most meet, and how many; of keys but `without`.
-fn pattern(
-    reference: &[Tick],
-    log: &[Tick],
-    (a, b): (&ByKey<'_>, &ByKey<'_>),
-    without: u64,
-    bin_ns: i64,
-) -> Option<(usize, Offset)> {
+fn pattern(reference: &[Tick], log: &[Tick], (a, b): Keys<'_>, without: u64, bin_ns: i64) -> Option<(usize, Offset)> {
     let b: Vec<(&u64, &Vec<&Tick>)> = b.iter().filter(|(key, _)| **key != without).collect();
     let is_fine = bin_ns < BIN_NS;
     let mut bins: FxHashMap<i64, Vec<(Time, i64)>> = FxHashMap::default();
@@ -366,7 +345,7 @@ fn nearest(rough: &Offset, within: i64, mine: &[&Tick], theirs: &[&Tick]) -> Vec
 
 /// Puts all times of a visit on the reference clock, which is known as well as the offset is.
 pub fn shift(v: &mut Visit, offset: &Offset) {
-    if v.at.error_ns > i64::MAX / 8 {
+    if !v.at.is_known() {
         return;
     }
     v.at.error_ns = v.at.error_ns.saturating_add(offset.error_ns);

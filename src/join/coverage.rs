@@ -209,7 +209,7 @@ impl World {
     fn covering(&self, c: HopCallId, records: &Records) -> Option<Coverage> {
         let (visit, visit_no) = (self.visit_of(c)?, self.hop_call(c)?.visit);
         let was_received = self.call_of.get(&c).is_some_and(|joint| records.owners.contains(joint));
-        if visit.at.error_ns > i64::MAX / 8 || was_received {
+        if !visit.at.is_known() || was_received {
             return None;
         }
         let (at, by) = (visit.asked, visit.asked.plus_ns(ON_ITS_WAY_NS));

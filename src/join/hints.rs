@@ -2,6 +2,7 @@
 
 use super::groups::GroupKey;
 use super::quiet::is_clean_line;
+use super::two_logs::CANCEL_NS;
 use crate::mcp::Visit;
 use crate::model::time::Time;
 
@@ -10,9 +11,6 @@ pub(super) fn may_be_call(visit: &Visit) -> bool {
     let unnamed = || !visit.place.is_frame && visit.rpc.iter().any(|r| r.method.is_none());
     visit.carries("tools/call") || unnamed()
 }
-
-/// What cancels a call comes this near its end, ns.
-const CANCEL_NS: i64 = 2_000_000_000;
 
 /// When calls ended that look as if they had hung, and whose they were: a notification of the same session, or
 /// client, taken about then may have cancelled one.

@@ -142,7 +142,7 @@ impl Lines {
         }
         if let Some(patterns) = &mut self.patterns {
             // Where no line has a time, their order is all there is.
-            let is_timed = |v: &&Visit| v.at.error_ns < i64::MAX / 8;
+            let is_timed = |v: &&Visit| v.at.is_known();
             self.timed |= lines.iter().any(|v| is_timed(&v));
             lines.iter().filter(|v| is_timed(v) || !self.timed).for_each(|v| patterns.line(v));
         }

@@ -232,7 +232,7 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         }
         // A client records no session that it was given, but the one that it names from then on.
         for (n, session) in clients::sessions_given(visits, &of_client(visits, input)) {
-            if let Some(v) = visits.get(n as usize).filter(|v| v.at.error_ns < i64::MAX / 8) {
+            if let Some(v) = visits.get(n as usize).filter(|v| v.at.is_known()) {
                 let answered = v.ended.map_or(v.asked, |m| m.at);
                 ticks.push(clock::created(input, &session, answered, v.at.error_ns));
             }

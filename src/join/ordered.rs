@@ -14,8 +14,6 @@ const ENOUGH: usize = 5;
 const MOST: usize = 20_000;
 /// Two logs of the same requests on one clock differ by less, ns.
 const APART_NS: i64 = 2_000_000_000;
-/// Beyond this a time is none, ns.
-const UNKNOWN_NS: i64 = i64::MAX / 8;
 
 /// What a line says that both logs know.
 type Kind<'a> = (Option<&'a str>, Option<u16>);
@@ -35,12 +33,12 @@ pub fn time(
     for (n, v) in visits.iter().enumerate().skip(first) {
         by_source.entry(v.input).or_default().push(n);
     }
-    let untimed = |list: &[usize]| list.iter().all(|n| visits.get(*n).is_some_and(|v| v.at.error_ns > UNKNOWN_NS));
+    let untimed = |list: &[usize]| list.iter().all(|n| visits.get(*n).is_some_and(|v| !v.at.is_known()));
     let (mut without, mut with): (Vec<_>, Vec<_>) = by_source.into_iter().partition(|(_, list)| untimed(list));
     for (_, list) in without.iter_mut().chain(&mut with) {
         list.sort_by_key(|n| visits.get(*n).map(|v| v.place));
     }
-    with.retain(|(_, list)| list.iter().all(|n| visits.get(*n).is_some_and(|v| v.at.error_ns <= UNKNOWN_NS)));
+    with.retain(|(_, list)| list.iter().all(|n| visits.get(*n).is_some_and(|v| v.at.is_known())));
     with.sort_unstable();
     let mut found: Vec<(InputId, InputId, Pairs)> = vec![];
     for (input, list) in &without {
@@ -152,8 +150,7 @@ mod tests {
         let mut visits = [lines(0, untimed, false), lines(1, timed, true)].concat();
         let found = time(&mut visits, 0, &mut [], |e| e.place.input);
         let mine = visits.iter().take(untimed.len());
-        let times: Vec<Option<i64>> =
-            mine.map(|v| (v.at.error_ns < UNKNOWN_NS).then(|| v.at.at.ns() / 1_000_000_000)).collect();
+        let times: Vec<Option<i64>> = mine.map(|v| v.at.is_known().then(|| v.at.at.ns() / 1_000_000_000)).collect();
         assert_eq!(found.contains_key(&0), times.iter().any(Option::is_some));
         times
     }

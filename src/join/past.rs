@@ -51,7 +51,7 @@ pub struct Past {
     /// Calls that retired of which logs do not show what became of them.
     pub unobserved: u64,
     /// What the order of the lines showed of a log that was joined in parts.
-    pub patterns: Option<super::patterns::Found>,
+    pub patterns: Option<Arc<super::patterns::Found>>,
     /// What the lines of such a log show, those that retired too.
     pub shown: Option<Shown>,
     /// Events of such a log that retired, by the names of their kinds.

@@ -164,7 +164,7 @@ impl Parts {
 
     /// What the lines of the log showed by their order.
     pub fn found(&mut self, found: Found) {
-        self.past.patterns = Some(found);
+        self.past.patterns = Some(found.into());
     }
 
     fn cap(&mut self, most: usize) {

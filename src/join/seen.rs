@@ -59,7 +59,7 @@ pub(super) struct Look<'a> {
 impl Seen {
     /// Does the log tell when it was, and not only its order?
     pub fn is_timed(&self) -> bool {
-        self.error_ns < i64::MAX / 8
+        When { at: self.answered, error_ns: self.error_ns }.is_known()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::time::Time;
 const SLACK_NS: i64 = 200_000_000;
 
 /// A cancel comes this near the end of the call that it cancels, ns.
-const CANCEL_NS: i64 = 2_000_000_000;
+pub(super) const CANCEL_NS: i64 = 2_000_000_000;
 
 /// What the two logs have of a call.
 pub struct Both<'w> {
@@ -49,13 +49,26 @@ impl Both<'_> {
     }
 }
 
-/// Was a notification taken about when the call ended, which may have cancelled it?
+/// Was a notification taken about when the call ended, which may have cancelled it? Where the log names no session, one
+/// of the same client.
 pub fn may_be_cancelled(world: &World, visit: &Visit, took: i64) -> bool {
-    let Some(list) = visit.session.as_ref().and_then(|s| world.of_session.get(s)) else { return false };
+    let list = visit.session.as_ref().map_or(Some(&world.order), |s| world.of_session.get(s));
+    let mut taken = list.into_iter().flat_map(|list| taken_about(world, list, visit, took));
+    taken.any(|v| visit.session.is_some() || is_one_client(v, visit))
+}
+
+/// Have the lines the same address and user agent, in one log?
+fn is_one_client(a: &Visit, b: &Visit) -> bool {
+    (a.input, a.peer, &a.user_agent) == (b.input, b.peer, &b.user_agent)
+}
+
+/// What was answered 202 about when a call ended, of a list in order of being asked.
+fn taken_about<'w>(world: &'w World, list: &'w [u32], visit: &Visit, took: i64) -> impl Iterator<Item = &'w Visit> {
     let end = visit.asked.plus_ns(took);
     // What was taken before the call was asked cannot have cancelled it.
     let since = end.plus_ns(-CANCEL_NS).max(visit.asked);
     let from = list.partition_point(|v| world.visits.get(*v as usize).is_some_and(|v| v.asked < since));
     let after = list.get(from..).unwrap_or_default().iter().filter_map(|v| world.visits.get(*v as usize));
-    after.take_while(|v| v.asked <= end.plus_ns(CANCEL_NS)).any(|v| v.is_post() && v.status == Some(202))
+    let near = after.take_while(move |v| v.asked <= end.plus_ns(CANCEL_NS));
+    near.filter(|v| v.is_post() && v.status == Some(202))
 }

@@ -28,6 +28,16 @@ pub struct When {
     pub error_ns: i64,
 }
 
+impl When {
+    /// Is anything known of it? What has no time is put anywhere, with an error that no clock has.
+    pub fn is_known(self) -> bool {
+        self.error_ns <= UNKNOWN_NS
+    }
+}
+
+/// An error from here on is that of a time which is not known, ns.
+const UNKNOWN_NS: i64 = i64::MAX / 8;
+
 /// One line of an access log. `None` is "the line does not say", never "empty".
 #[derive(Clone, Debug, Default)]
 pub struct AccessRecord {

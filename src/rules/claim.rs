@@ -1,6 +1,7 @@
 //! Claims become findings here: sorted, each with proof, at most one crossed and one orphaned a call.
 
 use super::stale::pattern::in_order;
+use super::stale::replicas::{Split, splits};
 use super::stale::sessions::{Refused, refused_sessions};
 use super::stale::told::Told;
 use super::stale::windows::{Story, stories};
@@ -15,6 +16,7 @@ use crate::model::time::Time;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What all rules claimed.
 #[derive(Debug, Default)]
@@ -38,7 +40,8 @@ pub struct Claims<'w> {
     stories: OnceCell<Rc<Vec<Story>>>,
     refused: OnceCell<Rc<Vec<Refused>>>,
     told: OnceCell<Rc<Told<'w>>>,
-    in_order: OnceCell<Rc<Found>>,
+    in_order: OnceCell<Arc<Found>>,
+    splits: OnceCell<Rc<Vec<Split<'w>>>>,
 }
 
 /// A finding to be made; what is left out has its usual value.
@@ -110,6 +113,7 @@ impl<'w> Claims<'w> {
             refused: OnceCell::new(),
             told: OnceCell::new(),
             in_order: OnceCell::new(),
+            splits: OnceCell::new(),
         }
     }
 
@@ -119,8 +123,13 @@ impl<'w> Claims<'w> {
     }
 
     /// What the order of lines shows in logs that name no sessions.
-    pub fn in_order(&self) -> Rc<Found> {
-        self.in_order.get_or_init(|| Rc::new(in_order(self.world))).clone()
+    pub fn in_order(&self) -> Arc<Found> {
+        self.in_order.get_or_init(|| in_order(self.world)).clone()
+    }
+
+    /// Sessions that one process of the server began and another refused.
+    pub fn splits(&self) -> Rc<Vec<Split<'w>>> {
+        self.splits.get_or_init(|| Rc::new(splits(self.world))).clone()
     }
 
     /// What became of them.

@@ -10,10 +10,11 @@ use crate::mcp::Visit;
 use crate::model::place::{Hop, Vantage};
 use crate::model::record::ClientOutcome;
 use crate::model::report::{Confidence, Severity};
+use crate::model::time::Time;
 use crate::rules::claim::{Claim, at_request, call_name, duration};
+use rustc_hash::FxHashMap;
+use std::net::IpAddr;
 
-/// A cancel comes this near the end of the call that it cancels, ns.
-const CANCEL_NS: i64 = 2_000_000_000;
 /// A stream that is opened again this soon after its end was no call, ns.
 const REOPENED_NS: i64 = 5_000_000_000;
 
@@ -29,6 +30,12 @@ struct Hung<'w> {
     line: &'w Visit,
     took: i64,
     by: Option<EndedBy>,
+}
+
+impl Hung<'_> {
+    fn end(&self) -> Time {
+        self.line.asked.plus_ns(self.took)
+    }
 }
 
 /// The claims about calls whose line shows a response that had begun, or was never to.
@@ -48,8 +55,9 @@ fn shaped<'w>(world: &'w World, wanted: impl Fn(&Hung<'_>) -> bool) -> Vec<Hung<
     let mut all: Vec<Hung<'w>> =
         world.calls.iter().filter_map(|joint| of(world, joint)).filter(|h| wanted(h)).collect();
     all.sort_by_key(|h| h.line.asked);
-    let streams: Vec<bool> = all.iter().map(|h| is_opened_again(h, &all)).collect();
-    all.into_iter().zip(streams).filter(|(_, is_stream)| !is_stream).map(|(h, _)| h).collect()
+    let spans = Spans::all(&all);
+    all.retain(|h| !spans.get(&stream(h.line)).is_some_and(|spans| spans.is_opened_again(h)));
+    all
 }
 
 fn of<'w>(world: &'w World, joint: &'w JointCall) -> Option<Hung<'w>> {
@@ -71,7 +79,7 @@ fn of<'w>(world: &'w World, joint: &'w JointCall) -> Option<Hung<'w>> {
     let told = joint.client.and_then(|c| world.visit_of(c)).and_then(|v| v.client_outcome);
     let answered = matches!(told, Some(ClientOutcome::Ok | ClientOutcome::Error | ClientOutcome::Aborted));
     let is_outside = line.session.is_none() && method != Some("tools/call") && names_sessions(world, line);
-    if method == Some("subscriptions/listen") || answered || is_outside || is_cancelled(world, line, took) {
+    if method == Some("subscriptions/listen") || answered || is_outside || may_be_cancelled(world, line, took) {
         return None;
     }
     Some(Hung { joint, line, took, by })
@@ -83,34 +91,48 @@ fn names_sessions(world: &World, line: &Visit) -> bool {
     shown.is_some_and(|s| s.sessions || s.begins)
 }
 
-/// Was a notification taken about when the call ended, which may have cancelled it? Where the log names no session, one
-/// of the same client.
-pub(super) fn is_cancelled(world: &World, line: &Visit, took: i64) -> bool {
-    if line.session.is_some() {
-        return may_be_cancelled(world, line, took);
-    }
-    let end = line.asked.plus_ns(took);
-    let since = end.plus_ns(-CANCEL_NS).max(line.asked);
-    let asked = |v: &u32| world.visits.get(*v as usize).map(|v| v.asked);
-    let from = world.order.partition_point(|v| asked(v).is_some_and(|t| t < since));
-    let near = world.order.get(from..).unwrap_or_default().iter().filter_map(|v| world.visits.get(*v as usize));
-    let mut near = near.take_while(|v| v.asked <= end.plus_ns(CANCEL_NS));
-    near.any(|v| v.is_post() && v.status == Some(202) && is_one_client(v, line))
+/// Whose requests for what: log, target, address and user agent.
+type Stream<'w> = (u32, Option<&'w str>, Option<IpAddr>, Option<&'w str>);
+
+fn stream<'w>(line: &'w Visit) -> Stream<'w> {
+    (line.input, line.target.as_deref(), line.peer, line.user_agent.as_deref())
 }
 
-fn is_one_client(a: &Visit, b: &Visit) -> bool {
-    (a.input, a.peer, &a.user_agent) == (b.input, b.peer, &b.user_agent)
+/// When the requests of one client for one target began and ended, each in order.
+#[derive(Default)]
+struct Spans {
+    begun: Vec<Time>,
+    ended: Vec<Time>,
 }
 
-/// Where nothing says what was asked: a client that opens such a request whenever one has ended reads a stream.
-fn is_opened_again(h: &Hung<'_>, all: &[Hung<'_>]) -> bool {
-    if h.line.session.is_some() || h.joint.client.is_some() {
-        return false;
+impl Spans {
+    fn all<'w>(hung: &[Hung<'w>]) -> FxHashMap<Stream<'w>, Spans> {
+        let mut out: FxHashMap<Stream<'w>, Spans> = FxHashMap::default();
+        for h in hung {
+            let spans = out.entry(stream(h.line)).or_default();
+            spans.begun.push(h.line.asked);
+            spans.ended.push(h.end());
+        }
+        for spans in out.values_mut() {
+            spans.begun.sort_unstable();
+            spans.ended.sort_unstable();
+        }
+        out
     }
-    let end = |h: &Hung<'_>| h.line.asked.plus_ns(h.took);
-    let follows = |next: &Hung<'_>, last: &Hung<'_>| (0..=REOPENED_NS).contains(&next.line.asked.since(end(last)));
-    let others = all.iter().filter(|o| o.joint.key != h.joint.key && o.line.target == h.line.target);
-    others.filter(|o| is_one_client(o.line, h.line)).any(|o| follows(o, h) || follows(h, o))
+
+    /// Where nothing says what was asked: a client that opens such a request whenever one has ended reads a stream.
+    fn is_opened_again(&self, h: &Hung<'_>) -> bool {
+        let is_told = h.line.session.is_some() || h.joint.client.is_some();
+        // One that took no time stands among them itself.
+        let own = usize::from((0..=REOPENED_NS).contains(&-h.took));
+        let within = |times: &[Time], from: Time, to: Time| {
+            times.get(times.partition_point(|t| *t < from) + own).is_some_and(|t| *t <= to)
+        };
+        let begun = h.line.asked;
+        !is_told
+            && (within(&self.begun, h.end(), h.end().plus_ns(REOPENED_NS))
+                || within(&self.ended, begun.plus_ns(-REOPENED_NS), begun))
+    }
 }
 
 fn claim(world: &World, h: &Hung<'_>) -> Option<Claim> {

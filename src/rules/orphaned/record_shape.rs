@@ -1,10 +1,10 @@
 //! What an access line and the client's record say together of a call, where no input shows bodies.
 
-use super::access_shape::is_cancelled;
 use super::ended_by::{PATIENCE_NS, bytes_text, fault_of_leaving, is_bodiless};
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::two_logs::may_be_cancelled;
 use crate::mcp::Visit;
 use crate::model::place::Hop;
 use crate::model::record::ClientOutcome;
@@ -74,10 +74,10 @@ fn shape(world: &World, record: &Visit, line: &Visit, error_ns: i64) -> Option<S
     match record.client_outcome? {
         ClientOutcome::Timeout if !is_patient => {
             let is_left = after.abs() <= error_ns + ONE_END_NS && is_bodiless(line);
-            (is_left && !is_cancelled(world, line, took)).then_some(Shape::Left)
+            (is_left && !may_be_cancelled(world, line, took)).then_some(Shape::Left)
         }
         ClientOutcome::Timeout if after.abs() <= error_ns + ONE_END_NS => {
-            (!is_cancelled(world, line, took)).then_some(Shape::Hung)
+            (!may_be_cancelled(world, line, took)).then_some(Shape::Hung)
         }
         ClientOutcome::Timeout if after > error_ns + ONE_END_NS && line.bytes.is_some_and(|b| b > 0) => {
             Some(Shape::OverBefore)

@@ -7,7 +7,6 @@ use crate::model::record::LogEvent;
 use crate::model::report::{Confidence, Severity};
 use crate::rules::Rule;
 use crate::rules::claim::{Claim, Claims, at_line, at_mark, at_request};
-use crate::rules::stale::replicas::splits;
 use crate::rules::stale::sessions::{Refused, Standing, is_answered, says_session};
 use rustc_hash::FxHashSet;
 
@@ -32,7 +31,7 @@ What to do: route by `Mcp-Session-Id` (a hash of the header), or run the servers
 };
 
 fn check(world: &World, claims: &mut Claims<'_>) {
-    by_words(world, claims);
+    by_words(claims);
     for s in claims.refused().iter() {
         let Standing::Alternates { refused, answered } = s.standing else { continue };
         let (Some(bad), Some(good)) = (world.visits.get(refused as usize), world.visits.get(answered as usize)) else {
@@ -78,11 +77,11 @@ fn check(world: &World, claims: &mut Claims<'_>) {
 }
 
 /// What the processes say themselves: one began the session, another does not know it, and both run.
-fn by_words(world: &World, claims: &mut Claims<'_>) {
+fn by_words(claims: &mut Claims<'_>) {
     let refused = claims.refused();
     let shown: FxHashSet<&SessionId> =
         refused.iter().filter(|r| r.standing != Standing::Gone).map(|r| &r.session).collect();
-    for split in splits(world).into_iter().filter(|s| !shown.contains(s.session)) {
+    for split in claims.splits().iter().filter(|s| !shown.contains(s.session)) {
         let mut evidence = vec![at_line(split.created.place, "one process of the server began the session")];
         let more = split.rejected.iter().take(3);
         evidence.extend(more.map(|e| at_line(e.place, "another, which ran beside it, does not know it")));

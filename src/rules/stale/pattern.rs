@@ -11,25 +11,22 @@ use crate::model::report::{Cause, SequenceLine, Window};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the order of lines shows in logs without session ids, where no other input knows the sessions.
-pub fn in_order(world: &World) -> Found {
-    world.past.patterns.clone().unwrap_or_else(|| of_lines(world))
+pub fn in_order(world: &World) -> Arc<Found> {
+    world.past.patterns.clone().unwrap_or_else(|| of_lines(world).into())
 }
 
 /// The windows in it, as they are told.
-pub fn patterns(world: &World, found: &[Pattern], told: &Told<'_>) -> Vec<(Pattern, Window)> {
+pub fn patterns<'f>(world: &World, found: &'f [Pattern], told: &Told<'_>) -> Vec<(&'f Pattern, Window)> {
     if found.is_empty() {
         return vec![];
     }
     let refused = world.visits.iter().enumerate().filter(|(_, v)| v.status == Some(404));
     let by_exchange: FxHashMap<u64, u32> = refused.map(|(n, v)| (v.exchange, n as u32)).collect();
-    let tell = |p: Pattern| {
-        let refused = by_exchange.get(&p.refused.exchange).copied();
-        let window = window(world, &p, refused, told);
-        (p, window)
-    };
-    found.iter().cloned().map(tell).collect()
+    let refused = |p: &Pattern| by_exchange.get(&p.refused.exchange).copied();
+    found.iter().map(|p| (p, window(world, p, refused(p), told))).collect()
 }
 
 fn of_lines(world: &World) -> Found {
@@ -38,7 +35,7 @@ fn of_lines(world: &World) -> Found {
     }
     let mut lines: Vec<_> = world.fronts().filter_map(|v| world.visits.get(v as usize)).collect();
     // Lines without times stand in the order of their file, and by no others.
-    let is_timed = |v: &&Visit| v.at.error_ns < i64::MAX / 8;
+    let is_timed = |v: &&Visit| v.at.is_known();
     let timed: FxHashSet<InputId> = lines.iter().filter(|v| is_timed(v)).map(|v| v.input).collect();
     lines.retain(|v| is_timed(v) || !timed.contains(&v.input));
     lines.sort_by_key(|v| (v.answered(), v.place));

@@ -52,7 +52,7 @@ fn line(visit: &Visit, r: &Refused, refused: bool) -> SequenceLine {
         format!("line {}", visit.place.number)
     };
     SequenceLine {
-        at: Some(if refused { visit.answered() } else { visit.at.at }).filter(|_| visit.at.error_ns < i64::MAX / 8),
+        at: Some(if refused { visit.answered() } else { visit.at.at }).filter(|_| visit.at.is_known()),
         what: if is_unlogged(visit) { "request".into() } else { format!("{method} {path}") },
         status: visit.status,
         note: note.join(", "),

@@ -1,6 +1,5 @@
 //! `stale/stranded`
 
-use super::replicas::splits;
 use super::sessions::{Standing, refused_how};
 use crate::join::World;
 use crate::join::groups::GroupKey;
@@ -119,7 +118,8 @@ fn check(world: &World, claims: &mut Claims<'_>) {
     let begun = last_begun(world);
     let unknown = Begun::by_unknown(world);
     // `session/replica-split` speaks of them.
-    let split: FxHashSet<&SessionId> = splits(world).iter().map(|s| s.session).collect();
+    let splits = claims.splits();
+    let split: FxHashSet<&SessionId> = splits.iter().map(|s| s.session).collect();
     for story in claims.stories().iter() {
         let r = &story.refused;
         // Where replicas take turns, a refusal or two more say nothing about the client.

@@ -178,14 +178,15 @@ fn confidence(world: &World, story: &Story, window: &Window) -> Confidence {
 /// Windows that the order of requests alone shows, in logs without session ids. Those of a log whose clock
 /// fits no other's may be the ones that others tell of, and are told where there are more.
 fn by_pattern(world: &World, claims: &mut Claims<'_>, told: usize) {
-    let patterns = patterns(world, &claims.in_order().windows, &claims.told());
+    let found = claims.in_order();
+    let patterns = patterns(world, &found.windows, &claims.told());
     let input = |p: &Pattern| p.refused.source;
     let is_apart = |p: &Pattern| !world.logs.is_aligned(input(p));
     let told = told + patterns.iter().filter(|(p, _)| !is_apart(p)).count();
     let mut own: FxHashMap<u32, usize> = FxHashMap::default();
     patterns.iter().for_each(|(p, _)| *own.entry(input(p)).or_default() += 1);
     for (p, window) in patterns {
-        if is_apart(&p) && own.get(&input(&p)).is_some_and(|n| *n <= told) {
+        if is_apart(p) && own.get(&input(p)).is_some_and(|n| *n <= told) {
             continue;
         }
         let evidence = vec![
