@@ -4,8 +4,9 @@ use super::beside::Beside;
 use crate::join::lines::Lines;
 use crate::join::retire::Parts;
 use crate::model::options::ReadOptions;
-use crate::model::record::{AccessRecord, LogEvent};
+use crate::model::record::{AccessRecord, BoxedRecords, LogEvent};
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
 /// Records handed over together.
@@ -17,9 +18,18 @@ enum Said {
     Event(Box<LogEvent>),
 }
 
+/// Who joins them.
+struct Work {
+    lines: Lines,
+    /// Where spent records go: the thread that made them uses their room again, and their texts stay its own, whose
+    /// counters two cores would fight for.
+    spent: Sender<BoxedRecords>,
+}
+
 /// Where the records of a log go.
 pub(super) struct Along<'s> {
-    beside: Beside<'s, Lines, Vec<Said>>,
+    beside: Beside<'s, Work, Vec<Said>>,
+    spent: Receiver<BoxedRecords>,
     batch: Vec<Said>,
     /// Events that are only counted.
     passed: BTreeMap<&'static str, u64>,
@@ -28,13 +38,24 @@ pub(super) struct Along<'s> {
 impl<'s> Along<'s> {
     /// They go to `lines`.
     pub(super) fn new(scope: &'s Scope<'s, '_>, lines: Lines, read: &ReadOptions) -> Along<'s> {
-        let beside = Beside::new(scope, read, lines, |lines, batch: Vec<Said>| {
+        let (sender, spent) = channel();
+        let beside = Beside::new(scope, read, Work { lines, spent: sender }, |work, batch: Vec<Said>| {
             batch.into_iter().for_each(|said| match said {
-                Said::Access(record) => lines.access(record),
-                Said::Event(event) => lines.event(*event),
+                Said::Access(record) => work.lines.access(record),
+                Said::Event(event) => work.lines.event(*event),
             });
+            let spent = work.lines.spent();
+            if !spent.is_empty() {
+                // Nobody reads any more: they are let go here.
+                drop(work.spent.send(spent));
+            }
         });
-        Along { beside, batch: vec![], passed: BTreeMap::new() }
+        Along { beside, spent, batch: vec![], passed: BTreeMap::new() }
+    }
+
+    /// Records that were joined, for others in their place.
+    pub(super) fn spent(&self) -> BoxedRecords {
+        self.spent.try_recv().unwrap_or_default()
     }
 
     /// Takes a line of an access log.
@@ -64,6 +85,6 @@ impl<'s> Along<'s> {
     /// The log has ended.
     pub(super) fn finish(mut self) -> Parts {
         self.beside.take(self.batch);
-        self.beside.finish().finish(self.passed)
+        self.beside.finish().lines.finish(self.passed)
     }
 }

@@ -16,7 +16,7 @@ use crate::model::exchange::{Event, Exchange, ExchangeSink};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
-use crate::model::record::{Record, When};
+use crate::model::record::{BoxedRecords, Record, When};
 use crate::model::report::InputInfo;
 use crate::wire::tls::{KeyStore, TlsCount};
 use crate::wire::{captures, recorded};
@@ -312,6 +312,9 @@ impl RecordSink for Sink<'_, '_> {
     }
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
         logs::blame(&mut self.info, kind, place, text);
+    }
+    fn spent(&mut self) -> BoxedRecords {
+        self.lines.as_ref().map_or(vec![], Along::spent)
     }
 }
 

@@ -35,11 +35,11 @@ pub fn report(
     let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
     Report {
         summary: Summary {
-            exchanges: counted(world) + world.past.exchanges,
+            exchanges: counted(world) + world.past.gone.exchanges,
             sessions: sessions.len() as u64,
-            calls: world.calls.len() as u64 + world.past.calls,
-            tool_calls: tally.tool_calls + world.past.tool_calls,
-            unobserved: tally.unobserved + world.past.unobserved,
+            calls: world.calls.len() as u64 + world.past.gone.calls,
+            tool_calls: tally.tool_calls + world.past.gone.tool_calls,
+            unobserved: tally.unobserved + world.past.gone.unobserved,
             findings: checked.findings.len() as u64,
             ..Summary::default()
         },

@@ -136,7 +136,7 @@ impl World {
         let captures = logs::align_captures(&mut tracked.visits);
         let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some(), writers);
         logs.offsets.extend(captures);
-        if past.patterns.is_some() && past.exchanges > 0 {
+        if past.patterns.is_some() && past.gone.exchanges > 0 {
             // One log, read alone: its own clock is the reference.
             logs.offsets.entry(0).or_insert(Some(Offset::none(0)));
         }
@@ -313,7 +313,7 @@ impl World {
         let numbered = calls.into_iter().enumerate().map(|(n, (at, mut call))| {
             // Calls that retired have their numbers too, so that a key names the same call in every output.
             let exchange = call.hops.first().and_then(|c| self.visit_of(*c)).map_or(0, |v| v.exchange);
-            let number = n as u64 + 1 + self.past.calls_before(at, exchange);
+            let number = n as u64 + 1 + self.past.gone.calls_before(at, exchange);
             call.key = CallKey(u32::try_from(number).unwrap_or(u32::MAX));
             call
         });

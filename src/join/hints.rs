@@ -7,7 +7,7 @@ use crate::mcp::Visit;
 use crate::model::time::Time;
 
 /// A `tools/call`, as far as a log tells.
-pub(super) fn may_be_call(visit: &Visit) -> bool {
+pub fn may_be_call(visit: &Visit) -> bool {
     let unnamed = || !visit.place.is_frame && visit.rpc.iter().any(|r| r.method.is_none());
     visit.carries("tools/call") || unnamed()
 }
@@ -32,6 +32,11 @@ impl Hangs {
         Hangs::of(odd.filter_map(|v| Some((v.status, v.asked.plus_ns(v.duration_ns?), GroupKey::of(v)))))
     }
 
+    /// Are there none?
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// May what `key` sent at a time have cancelled one?
     pub(super) fn may_be_cancelled(&self, key: &GroupKey, at: Time) -> bool {
         let from = self.0.partition_point(|(end, _)| *end < at.plus_ns(-CANCEL_NS));
@@ -45,6 +50,20 @@ const WORDS: [&str; 2] = ["session", "not initialized"];
 
 /// Could the answer mean that the session is not known? Of most statuses the words decide.
 pub(super) fn may_refuse(visit: &Visit) -> bool {
+    refuses(visit).is_some()
+}
+
+/// What a refusal can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refuses {
+    /// The session, by its status or in words.
+    Session,
+    /// The one request, unless nothing is answered on the session any more: a 400 that says nothing.
+    Perhaps,
+}
+
+/// What a visit that [may refuse](may_refuse) its session refuses.
+pub(super) fn refuses(visit: &Visit) -> Option<Refuses> {
     let said = || {
         let replies = visit.replies.iter().filter_map(|r| r.error_text.as_deref());
         replies
@@ -52,7 +71,13 @@ pub(super) fn may_refuse(visit: &Visit) -> bool {
             .map(str::to_ascii_lowercase)
             .any(|t| WORDS.iter().any(|w| t.contains(w)))
     };
-    visit.session.is_some() && (matches!(visit.status, Some(400 | 404)) || said())
+    visit.session.as_ref()?;
+    match visit.status {
+        Some(404) => Some(Refuses::Session),
+        _ if said() => Some(Refuses::Session),
+        Some(400) => Some(Refuses::Perhaps),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

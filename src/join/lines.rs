@@ -14,7 +14,7 @@ use super::unlogged::Unlogged;
 use crate::mcp::Visit;
 use crate::mcp::visit::without_slash;
 use crate::model::place::Place;
-use crate::model::record::{AccessRecord, LogEvent, LogEventKind};
+use crate::model::record::{AccessRecord, BoxedRecords, LogEvent, LogEventKind};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -28,8 +28,9 @@ pub struct Lines {
     waiting: usize,
     /// Endpoint paths.
     paths: FxHashSet<String>,
-    #[expect(clippy::vec_box, reason = "they come boxed and go on so")]
-    records: Vec<Box<AccessRecord>>,
+    records: BoxedRecords,
+    /// Those that were taken.
+    spent: BoxedRecords,
     /// What the server said of sessions near the lines at hand.
     events: Vec<LogEvent>,
     /// Of those, what was found a line of.
@@ -54,6 +55,7 @@ impl Lines {
             waiting: if waiting == 0 { WAITING } else { waiting },
             paths: endpoint.map(|p| without_slash(p).to_owned()).into_iter().collect(),
             records: vec![],
+            spent: vec![],
             events: vec![],
             logged: FxHashSet::default(),
             unlogged: Unlogged::default(),
@@ -70,6 +72,11 @@ impl Lines {
     pub fn access(&mut self, record: Box<AccessRecord>) {
         self.records.push(record);
         self.fill();
+    }
+
+    /// Records that were taken and are not needed any more.
+    pub fn spent(&mut self) -> BoxedRecords {
+        std::mem::take(&mut self.spent)
     }
 
     fn fill(&mut self) {
@@ -111,7 +118,7 @@ impl Lines {
             if self.events.is_empty() && self.records.iter().all(|r| Quiet::takes(r)) {
                 let waiting = if last { 0 } else { self.waiting / 2 };
                 quiet.add(&mut self.records, &self.paths);
-                return quiet.settle(waiting, patterns, &mut self.parts);
+                return quiet.settle(waiting, patterns, &mut self.parts, &mut self.spent);
             }
             quiet.count(patterns, self.parts.past());
         }
@@ -120,7 +127,7 @@ impl Lines {
         }
         let line = self.records.last().and_then(|r| r.place).max(self.events.last().map(|e| e.place));
         sightings::of_records(&self.records, &mut self.paths, &mut self.pending);
-        self.records.clear();
+        self.spent.append(&mut self.records);
         if let Some(line) = line {
             self.logged.extend(name_sessions(&mut self.pending, self.events.iter()));
             let gone = self.events.iter().take_while(|e| last || e.place.number + BEHIND <= line.number).count();

@@ -25,7 +25,7 @@ impl World {
     }
 
     fn no_orphan(&self, joint: &JointCall) -> Option<Near> {
-        let name = self.call_words(joint);
+        let name = || self.call_words(joint);
         let Some(&front) = joint.hops.first() else {
             let record = joint.client?;
             let (visit, n) = (self.visit_of(record)?, self.hop_call(record)?.visit);
@@ -44,7 +44,7 @@ impl World {
             return joint
                 .lines
                 .is_empty()
-                .then(|| about(joint, format!("{name}: seen by the client alone, not called never sent: {why}")));
+                .then(|| about(joint, format!("{}: seen by the client alone, not called never sent: {why}", name())));
         };
         let (call, visit) = (self.hop_call(front)?, self.visit_of(front)?);
         if call.answer.is_some() || !visit.place.is_frame {
@@ -59,7 +59,7 @@ impl World {
             Fate::Unobserved => "it was still open when the input ended, or may have been resumed unseen",
             _ => return None,
         };
-        Some(about(joint, format!("{name}: no reply seen, not called an orphan: {why}")))
+        Some(about(joint, format!("{}: no reply seen, not called an orphan: {why}", name())))
     }
 
     fn call_words(&self, joint: &JointCall) -> String {

@@ -9,13 +9,13 @@ use super::content::Known;
 use super::conversations::number;
 use super::groups::{GroupKey, HopKey};
 use super::patterns::Look;
+use super::refusals::Refusals;
 use super::sources::Shown;
-use crate::mcp::{Rpc, Visit};
+use crate::mcp::Visit;
 use crate::model::id::RpcId;
 use crate::model::time::Time;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Exchanges of a session that stay because they are its last ones.
@@ -24,10 +24,6 @@ const LAST: usize = 3;
 pub const NUMBERED: usize = 1024;
 /// Addresses of a session that are listed.
 pub const PEERS: usize = 32;
-/// Refused requests that are remembered to know them again; with more, every one is taken for one.
-const REFUSED_ASKS: usize = 1 << 16;
-/// Refusals closer together than this are one moment, ns.
-const MOMENT_NS: i64 = 10_000_000_000;
 
 /// What earlier parts left.
 #[derive(Default)]
@@ -40,30 +36,33 @@ pub struct Past {
     pub(super) votes: Votes,
     /// What retired, by session.
     pub sessions: FxHashMap<GroupKey, SessionPast>,
-    /// Exchanges that retired.
-    pub exchanges: u64,
-    /// Calls that retired.
-    pub calls: u64,
-    /// Of these, `tools/call`.
-    pub tool_calls: u64,
+    /// What retired, counted.
+    pub gone: Gone,
     /// Exchanges dropped though a rule might have needed them, because there were too many.
     pub dropped: u64,
-    /// Calls that retired of which logs do not show what became of them.
-    pub unobserved: u64,
     /// What the order of the lines showed of a log that was joined in parts.
     pub patterns: Option<Arc<super::patterns::Found>>,
     /// What the lines of such a log show, those that retired too.
     pub shown: Option<Shown>,
     /// Events of such a log that retired, by the names of their kinds.
     pub said: BTreeMap<&'static str, u64>,
-    /// Calls that retired: when they were asked, and the exchange, which order them among all.
+    /// When requests were refused, and which.
+    pub(super) refusals: Refusals,
+}
+
+/// What retired, over all sessions.
+#[derive(Debug, Default)]
+pub struct Gone {
+    /// Exchanges.
+    pub exchanges: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Of these, `tools/call`.
+    pub tool_calls: u64,
+    /// Calls of which logs do not show what became of them.
+    pub unobserved: u64,
+    /// Calls: when they were asked, and the exchange, which order them among all.
     order: Vec<(i64, u64)>,
-    /// Moments at which a request was refused, in order.
-    refused: Vec<Time>,
-    /// Refusals that no older session was seen to outlive, in order.
-    unsettled: Vec<Time>,
-    /// What refused requests asked for.
-    refused_asks: FxHashSet<u64>,
 }
 
 /// What retired of one session.
@@ -105,6 +104,8 @@ pub struct SessionPast {
     pub(super) asked: Option<Time>,
     /// It was refused.
     pub(super) refused: bool,
+    /// When a request was refused that may have been so for its session, which was not answered since.
+    pub(super) doubted: Option<Time>,
 }
 
 /// How the numbers among a session's ids run.
@@ -127,7 +128,11 @@ impl Past {
         let (mut out, mut over) = (vec![], vec![]);
         for (key, session) in &mut self.sessions {
             let last = std::mem::take(&mut session.last);
-            match session.refused || session.kept > 0 || session.numbering.is_some_and(|n| n.repeats) {
+            match session.refused
+                || session.doubted.is_some()
+                || session.kept > 0
+                || session.numbering.is_some_and(|n| n.repeats)
+            {
                 true => out.extend(last),
                 false => over.push((key.clone(), last)),
             }
@@ -147,14 +152,9 @@ impl Past {
         all.into_iter().take(NUMBERED).map(|(_, n)| n).collect()
     }
 
-    /// How many retired calls were asked before a call of the exchange.
-    pub fn calls_before(&self, asked: Time, exchange: u64) -> u64 {
-        self.order.partition_point(|o| *o < (asked.ns(), exchange)) as u64
-    }
-
-    /// Makes [`Past::calls_before`] ready, once all is retired.
+    /// Makes [`Gone::calls_before`] ready, once all is retired.
     pub fn close(&mut self) {
-        self.order.sort_unstable();
+        self.gone.order.sort_unstable();
     }
 
     /// Only what was learnt of the tools, and the numbers of their hops.
@@ -168,44 +168,17 @@ impl Past {
         if matches!(key, GroupKey::Client(..)) {
             return self.forget(key, &visit);
         }
-        let session = self.sessions.entry(key.clone()).or_default();
-        let at = session.last.partition_point(|v| v.asked <= visit.asked);
-        session.last.insert(at, without_bodies(visit));
-        if session.last.len() > LAST
-            && let Some(oldest) = session.last.pop_front()
-        {
-            self.forget(key, &oldest);
-        }
+        self.gone.retire(self.sessions.entry(key.clone()).or_default(), visit);
     }
 
     /// Counts a visit that nothing will be asked about any more.
     pub(super) fn forget(&mut self, key: &GroupKey, visit: &Visit) {
-        self.exchanges += 1;
         // Without an id, requests alone make a session.
         if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {
+            self.gone.exchanges += 1;
             return;
         }
-        let session = self.sessions.entry(key.clone()).or_default();
-        for rpc in visit.requests() {
-            self.calls += 1;
-            self.unobserved += u64::from(!visit.place.is_frame);
-            self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
-            self.order.push((visit.asked.ns(), visit.exchange));
-            if let (Some(n), true) = (rpc.id.as_ref().and_then(number), session.numbers.len() < NUMBERED) {
-                session.numbers.push((visit.asked.ns(), n));
-            }
-        }
-        session.add(visit);
-    }
-
-    /// A line that shows but that something was answered; it has a call, if it is one.
-    pub(super) fn pass_line(&mut self, call: Option<(Time, u64)>) {
-        self.exchanges += 1;
-        if let Some((asked, exchange)) = call {
-            self.calls += 1;
-            self.unobserved += 1;
-            self.order.push((asked.ns(), exchange));
-        }
+        self.gone.forget(self.sessions.entry(key.clone()).or_default(), visit);
     }
 
     /// Adds the calls of a client, which were [passed](Past::pass_line) one by one.
@@ -218,45 +191,48 @@ impl Past {
         let new = calls.peers.into_iter().filter(|p| !session.peers.contains(p)).collect::<Vec<_>>();
         session.peers.extend(new.into_iter().take(PEERS.saturating_sub(session.peers.len())));
     }
+}
 
-    /// A request was refused.
-    pub(super) fn note_refusal(&mut self, visit: &Visit) {
-        if self.refused_asks.len() < REFUSED_ASKS {
-            self.refused_asks.extend(visit.requests().map(asked_for));
-        }
-        let at = visit.answered();
-        let place = self.unsettled.partition_point(|t| *t <= at);
-        self.unsettled.insert(place, at);
-        let place = self.refused.partition_point(|t| *t <= at);
-        let near = |t: Option<&Time>| t.is_some_and(|t| at.since(*t).abs() < MOMENT_NS);
-        if !near(place.checked_sub(1).and_then(|i| self.refused.get(i))) && !near(self.refused.get(place)) {
-            self.refused.insert(place, at);
+impl Gone {
+    /// How many retired calls were asked before a call of the exchange.
+    pub fn calls_before(&self, asked: Time, exchange: u64) -> u64 {
+        self.order.partition_point(|o| *o < (asked.ns(), exchange)) as u64
+    }
+
+    /// A line that shows but that something was answered; it has a call, if it is one.
+    pub(super) fn pass_line(&mut self, call: Option<(Time, u64)>) {
+        self.exchanges += 1;
+        if let Some((asked, exchange)) = call {
+            self.calls += 1;
+            self.unobserved += 1;
+            self.order.push((asked.ns(), exchange));
         }
     }
 
-    /// Does the visit ask for the same as one that was refused?
-    pub(super) fn was_refused_before(&self, visit: &Visit) -> bool {
-        self.refused_asks.len() >= REFUSED_ASKS || visit.requests().any(|r| self.refused_asks.contains(&asked_for(r)))
+    /// As [`Past::retire`], for a visit of `session`.
+    pub(super) fn retire(&mut self, session: &mut SessionPast, visit: Visit) {
+        let at = session.last.partition_point(|v| v.asked <= visit.asked);
+        session.last.insert(at, without_bodies(visit));
+        if session.last.len() > LAST
+            && let Some(oldest) = session.last.pop_front()
+        {
+            self.forget(session, &oldest);
+        }
     }
 
-    /// Is the visit the first of its session, whose last one was asked at `before`, after another session was
-    /// refused? Where it was answered, one is enough: it says that not all sessions were gone then.
-    pub(super) fn lives_on(&mut self, before: Time, visit: &Visit) -> bool {
-        let from = self.unsettled.partition_point(|t| *t <= before);
-        let to = self.unsettled.partition_point(|t| *t <= visit.asked);
-        if from >= to {
-            return false;
+    /// As [`Past::forget`], for a visit of `session`.
+    fn forget(&mut self, session: &mut SessionPast, visit: &Visit) {
+        self.exchanges += 1;
+        for rpc in visit.requests() {
+            self.calls += 1;
+            self.unobserved += u64::from(!visit.place.is_frame);
+            self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
+            self.order.push((visit.asked.ns(), visit.exchange));
+            if let (Some(n), true) = (rpc.id.as_ref().and_then(number), session.numbers.len() < NUMBERED) {
+                session.numbers.push((visit.asked.ns(), n));
+            }
         }
-        if visit.status.is_some_and(|s| s < 500 && s != 404) {
-            self.unsettled.drain(from..to);
-        }
-        true
-    }
-
-    /// Was anything refused after `from` and up to `until`?
-    pub(super) fn refused_between(&self, from: Time, until: Time) -> bool {
-        let next = self.refused.get(self.refused.partition_point(|t| *t < from));
-        next.is_some_and(|t| *t <= until)
+        session.add(visit);
     }
 }
 
@@ -296,13 +272,6 @@ impl SessionPast {
         }
         self.endpoint = self.endpoint.take().or_else(|| visit.endpoint());
     }
-}
-
-/// What makes a request the same one again.
-fn asked_for(rpc: &Rpc) -> u64 {
-    let mut h = FxHasher::default();
-    (rpc.arguments, &rpc.method, &rpc.tool).hash(&mut h);
-    h.finish()
 }
 
 /// The visit with all but what its messages say.

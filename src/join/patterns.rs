@@ -8,6 +8,7 @@
 
 pub(super) use super::seen::Look;
 pub use super::seen::Seen;
+use super::seen::Texts;
 use crate::mcp::Visit;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -79,6 +80,7 @@ const STUCK: u32 = 3;
 /// Finds patterns in lines in order of time.
 #[derive(Default)]
 pub struct Patterns {
+    texts: Texts,
     by_name: FxHashMap<u64, Vec<u32>>,
     clients: Vec<Client>,
     /// Refusals younger than [`REINIT_NS`], by client.
@@ -104,7 +106,7 @@ struct Client {
     path: Arc<str>,
     recent: VecDeque<Seen>,
     refusal: Option<Box<Refusal>>,
-    candidate: Option<Box<Candidate>>,
+    candidate: Option<Candidate>,
     followed: Option<Followed>,
     /// It was answered after a refusal without a handshake in between: by another replica, or it is several clients.
     alternates: bool,
@@ -172,7 +174,7 @@ impl Patterns {
 
     /// Takes the next line; gives the number of its client.
     pub(super) fn look(&mut self, visit: &Look<'_>) -> u32 {
-        let seen = Seen::of(visit);
+        let seen = Seen::of(visit, &mut self.texts);
         self.expire(seen.answered);
         let n = self.client(visit);
         self.follow(n, &seen);
@@ -187,7 +189,7 @@ impl Patterns {
             let own = || self.clients.get(n as usize).and_then(|c| c.refusal.as_ref()).is_some_and(|r| r.is_stuck);
             let soon = seen.answered.since(c.initialize.answered) <= HANDSHAKE_NS;
             if visit.status == Some(202) && (soon || own()) {
-                self.shake_hands(n, Candidate { since: [c.since, vec![seen.clone()]].concat(), ..*c });
+                self.shake_hands(n, Candidate { since: [c.since, vec![seen.clone()]].concat(), ..c });
             } else if let Some((r, alternates)) =
                 self.of(n).and_then(|c| Some((c.refusal.as_mut()?, &mut c.alternates)))
             {
@@ -212,7 +214,7 @@ impl Patterns {
             if visit.given.is_some() || visit.initializes {
                 self.shake_hands(n, candidate);
             } else if let Some(c) = self.of(n) {
-                c.candidate = Some(Box::new(candidate));
+                c.candidate = Some(candidate);
             }
         }
         if let Some(c) = self.of(n).filter(|_| post && visit.status.is_some_and(|s| s < 300)) {
@@ -256,8 +258,6 @@ impl Patterns {
         let path = visit.path.trim_end_matches('/');
         let mut hasher = rustc_hash::FxHasher::default();
         (visit.peer, visit.agent, path).hash(&mut hasher);
-        let mut kind = rustc_hash::FxHasher::default();
-        (visit.agent, path).hash(&mut kind);
         let named = self.by_name.entry(hasher.finish()).or_default();
         let is_it = |c: &Client| c.peer == visit.peer && c.agent.as_ref() == visit.agent && &*c.path == path;
         if let Some(n) = named.iter().find(|n| self.clients.get(**n as usize).is_some_and(is_it)) {
@@ -265,6 +265,8 @@ impl Patterns {
         }
         let n = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
         named.push(n);
+        let mut kind = rustc_hash::FxHasher::default();
+        (visit.agent, path).hash(&mut kind);
         self.clients.push(Client {
             peer: visit.peer,
             agent: visit.agent.cloned(),

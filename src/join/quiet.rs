@@ -10,7 +10,7 @@ use super::sightings;
 use crate::mcp::Visit;
 use crate::mcp::visit::path_of;
 use crate::model::place::Place;
-use crate::model::record::{AccessRecord, When};
+use crate::model::record::{AccessRecord, BoxedRecords, When};
 use crate::model::time::Time;
 use rustc_hash::FxHashSet;
 
@@ -26,6 +26,8 @@ struct Line {
     answered: Time,
     place: Place,
     at: When,
+    /// It says nothing but that the request was answered.
+    is_clean: bool,
     record: Box<AccessRecord>,
 }
 
@@ -38,35 +40,43 @@ impl Quiet {
     }
 
     /// Lets the lines of an endpoint wait.
-    #[expect(clippy::vec_box, reason = "they come boxed and go on so")]
-    pub(super) fn add(&mut self, records: &mut Vec<Box<AccessRecord>>, paths: &FxHashSet<String>) {
+    pub(super) fn add(&mut self, records: &mut BoxedRecords, paths: &FxHashSet<String>) {
         for record in records.drain(..) {
             let Some(place) = record.place.filter(|_| sightings::is_of_endpoint(&record, paths)) else { continue };
             let (at, end) = sightings::times(&record);
-            self.waiting.push(Line { answered: end.map_or(at.at, |e| e.at), place, at, record });
+            let answered = end.map_or(at.at, |e| e.at);
+            self.waiting.push(Line { answered, place, at, is_clean: is_clean(&record), record });
         }
     }
 
     /// Takes all but the last `waiting` lines, in order of time.
-    pub(super) fn settle(&mut self, waiting: usize, patterns: &mut Patterns, parts: &mut Parts) {
+    pub(super) fn settle(
+        &mut self,
+        waiting: usize,
+        patterns: &mut Patterns,
+        parts: &mut Parts,
+        spent: &mut BoxedRecords,
+    ) {
         let when = |l: &Line| (l.answered, l.place.number);
         if !self.waiting.is_sorted_by_key(when) {
             self.waiting.sort_by_key(when);
         }
-        let odd = self.waiting.iter().filter(|l| l.look().is_post() && !l.is_clean());
+        let odd = self.waiting.iter().filter(|l| !l.is_clean && l.look().is_post());
         let hung = Hangs::of(odd.map(|l| (l.record.status, l.answered, l.client())));
         let done = self.waiting.len().saturating_sub(waiting);
         for line in self.waiting.drain(..done) {
             let look = line.look();
             let client = patterns.look(&look) as usize;
             let r = &line.record;
-            let cancels = || r.status == Some(202) && hung.may_be_cancelled(&line.client(), line.at.at);
-            if !line.is_clean() || cancels() {
+            let cancels =
+                || r.status == Some(202) && !hung.is_empty() && hung.may_be_cancelled(&line.client(), line.at.at);
+            if !line.is_clean || cancels() {
                 parts.keep_line(sightings::visit(r, line.place));
+                spent.push(line.record);
                 continue;
             }
             let is_call = look.is_post() && r.status != Some(202);
-            parts.past().pass_line(is_call.then_some((line.at.at, look.exchange)));
+            parts.past().gone.pass_line(is_call.then_some((line.at.at, look.exchange)));
             if is_call {
                 if self.clients.len() <= client {
                     self.clients.resize_with(client + 1, SessionPast::default);
@@ -75,6 +85,7 @@ impl Quiet {
                     calls.add_line(&look);
                 }
             }
+            spent.push(line.record);
         }
     }
 
@@ -96,11 +107,6 @@ impl Quiet {
 }
 
 impl Line {
-    fn is_clean(&self) -> bool {
-        let r = &self.record;
-        r.comment.is_none() && is_plainly_answered(r.method.as_deref(), r.status, r.bytes, r.termination.as_deref())
-    }
-
     fn client(&self) -> GroupKey {
         GroupKey::Client(self.record.client_addr, self.record.user_agent.clone())
     }
@@ -124,6 +130,10 @@ impl Line {
             initializes: false,
         }
     }
+}
+
+fn is_clean(r: &AccessRecord) -> bool {
+    r.comment.is_none() && is_plainly_answered(r.method.as_deref(), r.status, r.bytes, r.termination.as_deref())
 }
 
 /// Does the line say nothing but that a request was answered?

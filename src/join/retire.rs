@@ -7,13 +7,14 @@
 
 use super::chain::Chains;
 use super::groups::GroupKey;
-use super::hints::{Hangs, may_be_call, may_refuse};
+use super::hints::{Hangs, Refuses, may_be_call, may_refuse, refuses};
 use super::kept::Kept;
 pub use super::part::Stays;
 use super::part::{Fate, Part};
 use super::past::{Numbering, Past, SessionPast, hashed, without_bodies, without_replies};
 use super::patterns::Found;
 use super::quiet::is_clean_line;
+use super::refusals::Refusals;
 use super::unlogged::is_unlogged;
 use crate::mcp::{Tracked, Visit};
 use crate::model::id::RpcId;
@@ -88,7 +89,7 @@ impl Parts {
                 continue;
             }
             match (fate, keys.get(v)) {
-                (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.exchanges += 1,
+                (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.gone.exchanges += 1,
                 (Fate::Clean, Some(key)) => self.past.retire(key, visit),
                 (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
                 (Fate::Wanted, _) if self.stays == Stays::WantedWhole || odd.get(v) != Some(&false) => {
@@ -120,27 +121,31 @@ impl Parts {
         let of_lines = lines.iter().filter(|v| !is_unlogged(v));
         of_lines.for_each(|line| self.past.shown.get_or_insert_default().add(line));
         for line in lines.iter().filter(|v| may_refuse(v)) {
-            self.past.note_refusal(line);
+            self.past.refusals.note(line);
         }
         let hung = Hangs::of_visits(lines);
         for line in all.drain(..done.min(all.len())) {
             let key = GroupKey::of(&line);
             let begins = is_unlogged(&line) && line.carries("initialize");
-            let mut fate = if begins && self.past.refused_between(line.asked.plus_ns(-REINIT_NS), line.asked) {
+            let Past { sessions, refusals, gone, .. } = &mut self.past;
+            let mut fate = if begins && refusals.are_between(line.asked.plus_ns(-REINIT_NS), line.asked) {
                 Fate::Outline
             } else if begins || is_clean_line(&line) {
                 Fate::Clean
             } else {
                 Fate::Wanted
             };
-            if let GroupKey::Session(_) = &key {
-                let mut story = self.past.sessions.remove(&key).unwrap_or_default();
-                fate = fate.max(self.needs(&mut story, &line));
-                self.past.sessions.insert(key.clone(), story);
-            }
             // What may have cancelled a call that looks as if it had hung.
-            if line.status == Some(202) && hung.may_be_cancelled(&key, line.asked) {
+            if line.status == Some(202) && !hung.is_empty() && hung.may_be_cancelled(&key, line.asked) {
                 fate = Fate::Wanted;
+            }
+            if let GroupKey::Session(_) = &key {
+                let story = sessions.entry(key.clone()).or_default();
+                fate = fate.max(needs(refusals, story, &line));
+                if fate == Fate::Clean {
+                    gone.retire(story, line);
+                    continue;
+                }
             }
             match fate {
                 Fate::Clean => self.past.retire(&key, line),
@@ -214,63 +219,70 @@ impl Parts {
         new: std::ops::Range<usize>,
     ) {
         for visit in visits.get(new.clone()).unwrap_or_default().iter().filter(|v| may_refuse(v)) {
-            self.past.note_refusal(visit);
+            self.past.refusals.note(visit);
         }
         for v in order.iter().map(|v| *v as usize).filter(|v| new.contains(v)) {
             let (Some(visit), Some(key), Some(fate)) = (visits.get(v), keys.get(v), fates.get_mut(v)) else { continue };
             if matches!(key, GroupKey::Client(..)) {
                 continue;
             }
-            let mut session = self.past.sessions.remove(key).unwrap_or_default();
-            *fate = (*fate).max(self.needs(&mut session, visit));
-            self.past.sessions.insert(key.clone(), session);
+            let Past { sessions, refusals, .. } = &mut self.past;
+            *fate = (*fate).max(needs(refusals, sessions.entry(key.clone()).or_default(), visit));
         }
     }
+}
 
-    /// Does the story of its session need the visit? Notes what it adds to the story.
-    fn needs(&mut self, session: &mut SessionPast, visit: &Visit) -> Fate {
-        let mut need = Fate::Clean;
-        if visit.carries("initialize") {
-            session.began = Some(session.began.unwrap_or(visit.asked));
-            need = Fate::Outline;
-        }
-        if visit.carries("notifications/initialized") {
-            need = Fate::Outline;
-        }
-        let is_use = visit.is_post() && need == Fate::Clean;
-        if is_use && !std::mem::replace(&mut session.has_use, true) {
-            need = Fate::Outline;
-        }
-        if may_be_call(visit) && session.tool_calls == 0 {
-            need = Fate::Outline;
-        }
-        // The first request after others were refused says whether this session lived on.
-        if let Some(before) = session.asked.replace(visit.asked)
-            && self.past.lives_on(before, visit)
-        {
-            need = Fate::Outline;
-        }
-        session.tool_calls += u32::from(may_be_call(visit));
-        // How a client went on after a refusal: up to its first calls, and what it sent again.
-        if let Some(began) = session.began
-            && self.past.refused_between(began.plus_ns(-REINIT_NS), visit.asked)
-            && (session.tool_calls <= FIRST_CALLS
-                || visit.asked.since(began) <= FRESH_NS && self.past.was_refused_before(visit))
-        {
-            need = Fate::Outline;
-        }
-        session.refused |= may_refuse(visit);
-        let ids = visit.requests().filter_map(|r| r.id.as_ref());
-        let by_id = ids.map(|id| by_number(session, id)).max().unwrap_or(Fate::Clean);
-        if by_id == Fate::Wanted || session.refused {
-            if session.kept < KEPT {
-                session.kept += 1;
-                need = Fate::Wanted;
-            }
-            return need;
-        }
-        need.max(by_id)
+/// Does the story of its session need the visit? Notes what it adds to the story.
+fn needs(refusals: &mut Refusals, session: &mut SessionPast, visit: &Visit) -> Fate {
+    let mut need = Fate::Clean;
+    if visit.carries("initialize") {
+        session.began = Some(session.began.unwrap_or(visit.asked));
+        need = Fate::Outline;
     }
+    if visit.carries("notifications/initialized") {
+        need = Fate::Outline;
+    }
+    let is_use = visit.is_post() && need == Fate::Clean;
+    if is_use && !std::mem::replace(&mut session.has_use, true) {
+        need = Fate::Outline;
+    }
+    if may_be_call(visit) && session.tool_calls == 0 {
+        need = Fate::Outline;
+    }
+    // The first request after others were refused says whether this session lived on.
+    if let Some(before) = session.asked.replace(visit.asked)
+        && refusals.lives_on(before, visit)
+    {
+        need = Fate::Outline;
+    }
+    session.tool_calls += u32::from(may_be_call(visit));
+    // How a client went on after a refusal: up to its first calls, and what it sent again.
+    if let Some(began) = session.began
+        && refusals.are_between(began.plus_ns(-REINIT_NS), visit.asked)
+        && (session.tool_calls <= FIRST_CALLS || visit.asked.since(began) <= FRESH_NS && refusals.has_asked(visit))
+    {
+        need = Fate::Outline;
+    }
+    // A 400 in no words was about one request, if the session goes on: one answer shows that.
+    let goes_on = visit.status.is_some_and(|s| s < 300) && !visit.is_get();
+    if session.doubted.take_if(|t| goes_on && visit.asked > *t).is_some() {
+        need = Fate::Outline;
+    }
+    match refuses(visit) {
+        Some(Refuses::Session) => session.refused = true,
+        Some(Refuses::Perhaps) => session.doubted = session.doubted.max(Some(visit.answered())),
+        None => {}
+    }
+    let ids = visit.requests().filter_map(|r| r.id.as_ref());
+    let by_id = ids.map(|id| by_number(session, id)).max().unwrap_or(Fate::Clean);
+    if by_id == Fate::Wanted || session.refused {
+        if session.kept < KEPT {
+            session.kept += 1;
+            need = Fate::Wanted;
+        }
+        return need;
+    }
+    need.max(by_id)
 }
 
 /// Lets the exchanges of a chain leave together: one that goes on or is wanted holds the others. Gives those

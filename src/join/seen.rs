@@ -88,8 +88,32 @@ impl<'a> Look<'a> {
     }
 }
 
+/// Slots of [`Texts`], a power of two.
+const SLOTS: usize = 256;
+
+/// Copies of the texts that lines have in common. Lines come from another thread, which counts who holds their texts on
+/// and on: two cores that count on the same place wait for each other on every line.
+pub(super) struct Texts(Vec<Option<Arc<str>>>);
+
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts(vec![None; SLOTS])
+    }
+}
+
+impl Texts {
+    fn own(&mut self, text: &Arc<str>) -> Arc<str> {
+        let at = text.as_ptr() as usize;
+        let Some(slot) = self.0.get_mut((at ^ at >> 9) >> 4 & (SLOTS - 1)) else { return text.clone() };
+        match slot {
+            Some(kept) if **kept == **text => kept.clone(),
+            _ => slot.insert(Arc::from(&**text)).clone(),
+        }
+    }
+}
+
 impl Seen {
-    pub(super) fn of(v: &Look<'_>) -> Seen {
+    pub(super) fn of(v: &Look<'_>, texts: &mut Texts) -> Seen {
         Seen {
             exchange: v.exchange,
             source: v.source,
@@ -97,8 +121,8 @@ impl Seen {
             asked: v.at.at,
             answered: v.answered,
             error_ns: v.at.error_ns,
-            method: v.method.cloned(),
-            target: v.target.cloned(),
+            method: v.method.map(|m| texts.own(m)),
+            target: v.target.map(|t| texts.own(t)),
             status: v.status,
             comment: v.comment.cloned(),
             given: v.given.cloned(),

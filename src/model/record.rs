@@ -96,6 +96,9 @@ pub struct AccessRecord {
     pub comment: Option<Arc<str>>,
 }
 
+/// Records whose room is used again and again: they come boxed, and go on so.
+pub type BoxedRecords = Vec<Box<AccessRecord>>;
+
 /// What happened in or to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogEventKind {

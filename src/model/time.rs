@@ -26,6 +26,7 @@ impl Time {
     }
 
     /// Nanoseconds since the epoch.
+    #[inline]
     pub const fn ns(self) -> i64 {
         self.ns
     }
@@ -36,11 +37,13 @@ impl Time {
     }
 
     /// This time moved by `ns` nanoseconds (negative: earlier), saturating.
+    #[inline]
     pub const fn plus_ns(self, ns: i64) -> Time {
         Time { ns: self.ns.saturating_add(ns), digits: self.digits }
     }
 
     /// Nanoseconds from `earlier` to this time (negative when it is in fact later), saturating.
+    #[inline]
     pub const fn since(self, earlier: Time) -> i64 {
         self.ns.saturating_sub(earlier.ns)
     }
@@ -63,22 +66,26 @@ impl Time {
 }
 
 impl PartialEq for Time {
+    #[inline]
     fn eq(&self, other: &Time) -> bool {
         self.ns == other.ns
     }
 }
 impl Eq for Time {}
 impl PartialOrd for Time {
+    #[inline]
     fn partial_cmp(&self, other: &Time) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 impl Ord for Time {
+    #[inline]
     fn cmp(&self, other: &Time) -> Ordering {
         self.ns.cmp(&other.ns)
     }
 }
 impl std::hash::Hash for Time {
+    #[inline]
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.ns.hash(state);
     }

@@ -7,7 +7,7 @@ use super::intern::Interner;
 use super::time::{self, Civil, SECOND_NS};
 use crate::input::detect::same_file;
 use crate::model::place::{InputId, Place, Vantage};
-use crate::model::record::{AccessRecord, When};
+use crate::model::record::{AccessRecord, BoxedRecords, When};
 use crate::model::time::Time;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -115,6 +115,8 @@ pub(super) struct Shared {
     pub(super) vantage_given: bool,
     /// The time written last and what it is: neighbouring lines often have the same.
     last_time: (Vec<u8>, Time),
+    /// Room for records.
+    pub(super) spare: BoxedRecords,
 }
 
 impl Shared {
@@ -127,6 +129,7 @@ impl Shared {
             vantage: chosen.map_or(vantage, |(v, _)| *v),
             vantage_given: chosen.is_some(),
             last_time: (Vec::new(), Time::from_ns(0, 0)),
+            spare: vec![],
         }
     }
 }
@@ -256,7 +259,7 @@ impl Assembly {
             Field::UserAgent => r.user_agent = Some(shared.strings.text(&unescape(value))),
             Field::RequestId => {
                 if r.request_id.is_none() {
-                    r.request_id = Some(shared.strings.text(value));
+                    r.request_id = Some(shared.strings.once(value));
                 }
             }
             Field::Termination | Field::ConnectionStatus => r.termination = Some(shared.strings.text(value)),
@@ -309,7 +312,13 @@ impl Assembly {
             let query = query.strip_prefix(b"?").unwrap_or(&query);
             r.target = Some(shared.strings.text(&[target.as_bytes(), b"?", query].concat()));
         }
-        Box::new(self.record)
+        match shared.spare.pop() {
+            Some(mut room) => {
+                *room = self.record;
+                room
+            }
+            None => Box::new(self.record),
+        }
     }
 }
 

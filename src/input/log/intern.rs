@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Longer texts are not worth keeping.
 const KEPT_BYTES: usize = 256;
 /// A power of two: the slot is the low bits of the hash.
-const SLOTS: usize = 1024;
+const SLOTS: usize = 4096;
 
 /// The texts seen last, by hash: access logs repeat methods, targets, agents and sessions on
 /// nearly every line.
@@ -18,6 +18,11 @@ pub(super) struct Interner {
 impl Interner {
     pub(super) fn new() -> Interner {
         Interner { slots: vec![None; SLOTS] }
+    }
+
+    /// The text of `bytes`, which no other line has: it is not kept.
+    pub(super) fn once(&self, bytes: &[u8]) -> Arc<str> {
+        lossy(bytes)
     }
 
     /// The text of `bytes`; what is no UTF-8 becomes U+FFFD.

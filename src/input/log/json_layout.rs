@@ -13,6 +13,9 @@ const REMEMBERED_KEYS: usize = 4096;
 /// Meaning of a key, by its dotted path.
 type Names = Box<dyn Fn(&[u8]) -> Option<Field>>;
 
+/// What a key means, and whether it is one of the marks.
+type Meaning = (Field, bool);
+
 /// A JSON layout.
 pub(super) struct JsonLayout {
     names: Names,
@@ -22,7 +25,9 @@ pub(super) struct JsonLayout {
     sign: &'static [u8],
     /// A value that cannot stand under its key makes the line a bad one.
     strict: bool,
-    known: FxHashMap<Box<[u8]>, (Field, bool)>,
+    known: FxHashMap<Box<[u8]>, Meaning>,
+    /// The keys of the last line in their order, which the next line most likely has too.
+    order: Vec<(Box<[u8]>, Meaning)>,
 }
 
 impl JsonLayout {
@@ -33,7 +38,15 @@ impl JsonLayout {
         marks: &'static [&'static [u8]],
         is_own: fn(&mut Assembly, usize) -> bool,
     ) -> JsonLayout {
-        JsonLayout { names: Box::new(names), marks, is_own, sign: b"", strict: true, known: FxHashMap::default() }
+        JsonLayout {
+            names: Box::new(names),
+            marks,
+            is_own,
+            sign: b"",
+            strict: true,
+            known: FxHashMap::default(),
+            order: vec![],
+        }
     }
 
     /// Lines without this text are refused at once.
@@ -48,7 +61,21 @@ impl JsonLayout {
         self
     }
 
-    fn meaning(&mut self, path: &[u8]) -> (Field, bool) {
+    /// What the `n`th key of a line means.
+    fn meaning(&mut self, n: usize, path: &[u8]) -> Meaning {
+        if let Some((_, found)) = self.order.get(n).filter(|(key, _)| **key == *path) {
+            return *found;
+        }
+        let found = self.looked_up(path);
+        if let Some(slot) = self.order.get_mut(n) {
+            *slot = (path.into(), found);
+        } else if n == self.order.len() && n < REMEMBERED_KEYS {
+            self.order.push((path.into(), found));
+        }
+        found
+    }
+
+    fn looked_up(&mut self, path: &[u8]) -> Meaning {
         if let Some(found) = self.known.get(path) {
             return *found;
         }
@@ -62,13 +89,14 @@ impl JsonLayout {
 
 impl Layout for JsonLayout {
     fn parse(&mut self, line: &[u8], place: Place, shared: &mut Shared) -> Parsed {
-        if line.first() != Some(&b'{') || memchr::memmem::find(line, self.sign).is_none() {
+        if line.first() != Some(&b'{') || !self.sign.is_empty() && memchr::memmem::find(line, self.sign).is_none() {
             return Parsed::No;
         }
         let mut out = Assembly::default();
-        let (mut marks, mut misfit) = (0, false);
+        let (mut n, mut marks, mut misfit) = (0, 0, false);
         let whole = walk(line, &mut |path, value| {
-            let (field, is_mark) = self.meaning(path);
+            let (field, is_mark) = self.meaning(n, path);
+            n += 1;
             marks += usize::from(is_mark);
             let fits = match (field, value) {
                 (Field::Skip, _) => true,

@@ -16,7 +16,7 @@ pub(super) enum Value<'a> {
 /// Calls `each` with the dotted path and value of every member of the object in `line`, inner
 /// before outer. An element of an array has the array's path. False: no complete JSON object, or
 /// something behind it.
-pub(super) fn walk<'a>(line: &'a [u8], each: &mut dyn FnMut(&[u8], Value<'a>)) -> bool {
+pub(super) fn walk<'a>(line: &'a [u8], each: &mut impl FnMut(&[u8], Value<'a>)) -> bool {
     let mut scan = Scan { line, at: 0, path: Vec::with_capacity(64), each };
     scan.space();
     if scan.peek() != Some(b'{') || scan.object(0).is_none() {
@@ -26,14 +26,14 @@ pub(super) fn walk<'a>(line: &'a [u8], each: &mut dyn FnMut(&[u8], Value<'a>)) -
     scan.at == line.len()
 }
 
-struct Scan<'a, 'f> {
+struct Scan<'a, 'f, F> {
     line: &'a [u8],
     at: usize,
     path: Vec<u8>,
-    each: &'f mut dyn FnMut(&[u8], Value<'a>),
+    each: &'f mut F,
 }
 
-impl<'a> Scan<'a, '_> {
+impl<'a, F: FnMut(&[u8], Value<'a>)> Scan<'a, '_, F> {
     fn peek(&self) -> Option<u8> {
         self.line.get(self.at).copied()
     }

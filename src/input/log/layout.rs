@@ -87,6 +87,9 @@ impl LineReader for LayoutReader {
         if line.is_empty() {
             return;
         }
+        if self.shared.spare.is_empty() {
+            self.shared.spare = out.spent();
+        }
         let place = Place::line(self.shared.input, number);
         let mut parsed = self.own.parse(line, place, &mut self.shared);
         if matches!(parsed, Parsed::No | Parsed::Bad(_)) {

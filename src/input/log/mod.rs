@@ -71,7 +71,7 @@ mod traefik;
 use crate::model::options::ReadOptions;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::ProblemKind;
-use crate::model::record::{Record, When};
+use crate::model::record::{BoxedRecords, Record, When};
 use std::io::BufRead;
 
 pub use layout::ProxyLines;
@@ -111,6 +111,10 @@ pub trait RecordSink {
     fn record(&mut self, record: Record);
     /// Something that could not be read.
     fn problem(&mut self, kind: ProblemKind, place: Place, text: &str);
+    /// Records handed over before that nobody needs any more: their room is used again.
+    fn spent(&mut self) -> BoxedRecords {
+        vec![]
+    }
 }
 
 /// Reads a log line by line.

@@ -271,30 +271,27 @@ pub fn decimal(b: &[u8], unit_ns: i64) -> Option<(i64, i64)> {
         (b'+', rest) => (false, rest),
         _ => (false, b),
     };
-    let whole_len = b.iter().take_while(|c| c.is_ascii_digit()).count();
-    if whole_len == 0 || whole_len > 19 {
+    let (mut at, mut whole) = (0, 0i64);
+    while let Some(c) = b.get(at).filter(|c| c.is_ascii_digit()) {
+        whole = whole.checked_mul(10)?.checked_add(i64::from(c - b'0'))?;
+        at += 1;
+    }
+    if at == 0 || at > 19 {
         return None;
     }
-    let whole =
-        b.get(..whole_len)?.iter().try_fold(0i64, |v, c| v.checked_mul(10)?.checked_add(i64::from(c - b'0')))?;
-    let mut value = whole.checked_mul(unit_ns)?;
-    let mut resolution = unit_ns;
-    match b.get(whole_len..) {
+    let (mut value, mut resolution) = (whole.checked_mul(unit_ns)?, unit_ns);
+    match b.get(at..) {
         None | Some([]) => {}
-        Some([b'.', rest @ ..]) => {
-            let (mantissa, exponent) = match rest.iter().position(|c| matches!(c, b'e' | b'E')) {
-                Some(at) => (rest.get(..at)?, rest.get(at..)?),
-                None => (rest, &[][..]),
-            };
-            if !exponent.is_empty() {
-                return scientific(b, unit_ns, negative);
-            }
-            for c in mantissa {
-                if !c.is_ascii_digit() {
-                    return None;
+        Some([b'.', fraction @ ..]) => {
+            for c in fraction {
+                match c {
+                    b'0'..=b'9' => {
+                        resolution /= 10;
+                        value = value.checked_add(i64::from(c - b'0') * resolution)?;
+                    }
+                    b'e' | b'E' => return scientific(b, unit_ns, negative),
+                    _ => return None,
                 }
-                resolution /= 10;
-                value = value.checked_add(i64::from(c - b'0') * resolution)?;
             }
             resolution = resolution.max(1);
         }

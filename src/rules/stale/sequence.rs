@@ -3,6 +3,7 @@
 
 use super::sessions::Refused;
 use crate::join::World;
+use crate::join::hints::may_be_call;
 use crate::join::unlogged::is_unlogged;
 use crate::mcp::Visit;
 use crate::model::report::SequenceLine;
@@ -19,10 +20,8 @@ pub fn sequence(world: &World, r: &Refused, init: u32, after: &[u32]) -> Vec<Seq
     let mut shown: Vec<u32> =
         r.visits.get(at.saturating_sub(AROUND)..).unwrap_or_default().iter().copied().take(LINES / 2).collect();
     shown.push(init);
-    let calls = after
-        .iter()
-        .position(|v| world.visits.get(*v as usize).is_some_and(|x| x.carries("tools/call")))
-        .unwrap_or(after.len());
+    let calls =
+        after.iter().position(|v| world.visits.get(*v as usize).is_some_and(may_be_call)).unwrap_or(after.len());
     shown.extend(after.get(..(calls + AROUND).min(after.len())).unwrap_or_default().iter().take(LINES / 2));
     shown.sort_by_key(|v| world.visits.get(*v as usize).map(|x| (x.asked, *v)));
     shown.dedup();
