@@ -97,7 +97,7 @@ def main():
     lend()
     commands = []
     for name, blocks in recipes():
-        print(f"-- {name}")
+        print(f"-- {name}", flush=True)
         for language, lines in blocks:
             match language:
                 case "rust":
