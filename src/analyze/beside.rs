@@ -48,3 +48,14 @@ impl<'s, W: Send + 's, T: Send + 's> Beside<'s, W, T> {
         }
     }
 }
+
+/// Does both, the second on a thread of its own where there is one to spare.
+pub(super) fn both<A, B: Send>(read: &ReadOptions, a: impl FnOnce() -> A, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if read.threads() == 1 {
+        return (a(), b());
+    }
+    std::thread::scope(|scope| {
+        let b = scope.spawn(b);
+        (a(), b.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}

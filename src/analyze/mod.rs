@@ -102,9 +102,8 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         }
     }
     world.cover();
-    let checked = rules::check(&world);
-    let mut report = rows::report(&world, inputs, troubles, checked, options);
-    report.near = world.near_findings();
+    let (checked, seen) = beside::both(read, || rules::check(&world), || rows::Seen::of(&world, inputs));
+    let mut report = rows::report(&world, seen, troubles, checked, options);
     report.passed_over = passed_over;
     report.summary.tls_connections = tls.connections;
     report.summary.tls_readable = tls.readable;

@@ -12,26 +12,35 @@ use crate::model::options::AnalyzeOptions;
 use crate::model::place::Vantage;
 use crate::model::record::ClientOutcome;
 use crate::model::report::{
-    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Outcome, ReplyRow, Report, RpcRow, Sighting,
-    Summary, cited,
+    Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Near, Outcome, ReplyRow, Report, RpcRow, Session,
+    Sighting, Summary, cited,
 };
 use crate::rules::claim::Checked;
 use std::sync::Arc;
 
+/// What a report says that does not depend on what the rules find.
+pub struct Seen {
+    inputs: Vec<InputInfo>,
+    tally: Tally,
+    sessions: Vec<Session>,
+    near: Vec<Near>,
+}
+
+impl Seen {
+    /// Of what was joined.
+    pub fn of(world: &World, mut inputs: Vec<InputInfo>) -> Seen {
+        inputs::fill(world, &mut inputs);
+        let tally = tally(world, &mut inputs);
+        Seen { inputs, tally, sessions: sessions::rows(world), near: world.near_findings() }
+    }
+}
+
 /// Fills in the report.
-pub fn report(
-    world: &World,
-    mut inputs: Vec<InputInfo>,
-    troubles: Vec<String>,
-    checked: Checked,
-    options: &AnalyzeOptions,
-) -> Report {
-    inputs::fill(world, &mut inputs);
-    let tally = tally(world, &mut inputs);
+pub fn report(world: &World, seen: Seen, troubles: Vec<String>, checked: Checked, options: &AnalyzeOptions) -> Report {
+    let Seen { inputs, tally, sessions, near } = seen;
     let cited = options.cited_calls_only.then(|| cited(&checked.findings, &checked.windows));
     let wanted = |c: &&JointCall| cited.as_ref().is_none_or(|keys| keys.contains(&c.key));
     let calls: Vec<Call> = world.calls.iter().filter(wanted).map(|c| call(world, c, options)).collect();
-    let sessions = sessions::rows(world);
     let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
     Report {
         summary: Summary {
@@ -49,7 +58,7 @@ pub fn report(
         windows: checked.windows,
         findings: checked.findings,
         exchanges,
-        near: vec![],
+        near,
         passed_over: vec![],
         troubles,
     }

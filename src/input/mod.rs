@@ -8,6 +8,7 @@ pub mod container;
 pub mod log;
 pub mod objects;
 pub mod packed;
+pub mod quoted;
 pub mod recorded;
 pub mod rotation;
 pub mod tar_zst;

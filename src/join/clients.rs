@@ -211,7 +211,7 @@ fn rank(record: &Visit, seen: &Seen<'_>) -> Option<u8> {
     if success && status.is_some_and(|s| s >= 300) || record.client_outcome.is_none() && mine.method.is_none() {
         return None;
     }
-    let arguments = match (mine.arguments, seen.rpc.arguments) {
+    let arguments = match (mine.arguments(), seen.rpc.arguments()) {
         (0, _) | (_, 0) => 1,
         (a, b) if a == b => 0,
         _ if mine.tool.is_some() && seen.rpc.tool.is_some() => return None,
@@ -257,12 +257,14 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<(u32,
     for &(c, l, unsure) in &found {
         let Some(client) = visits.get(c as usize).cloned() else { continue };
         // A log of request bodies says what a record of results alone leaves out.
-        let asked = visits.get(l as usize).and_then(|v| v.rpc.first()).filter(|r| !unsure && r.arguments != 0).cloned();
+        let asked =
+            visits.get(l as usize).and_then(|v| v.rpc.first()).filter(|r| !unsure && r.arguments() != 0).cloned();
         if let (Some(asked), Some(mine)) = (asked, visits.get_mut(c as usize).and_then(|v| v.rpc.first_mut()))
-            && mine.arguments == 0
+            && mine.arguments() == 0
             && mine.id == asked.id
         {
-            (mine.arguments, mine.values, mine.body) = (asked.arguments, asked.values, asked.body);
+            (mine.fingerprint, mine.asks) = (asked.fingerprint, asked.asks);
+            (mine.values, mine.body) = (asked.values, asked.body);
         }
         let Some(line) = visits.get_mut(l as usize) else { continue };
         if line.session.is_none() && line.given.is_none() {
@@ -275,8 +277,8 @@ pub fn enrich(visits: &mut [Visit], clients: &[u32], lines: &[u32]) -> Vec<(u32,
             && mine.id.is_none()
             && mine.tool.is_none()
         {
-            let body = None;
-            *mine = Rpc { hash: MessageHash::unknown(), body, ..theirs.clone() };
+            *mine = Rpc { hash: MessageHash::unknown(), ..theirs.clone() };
+            mine.forget_body();
         }
     }
     found

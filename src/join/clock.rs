@@ -93,8 +93,8 @@ pub fn ticks(v: &Visit, out: &mut Vec<Tick>) {
         if let Some(id) = &r.tool_use_id {
             exact(Exact::ToolUse, key(("tool use", id)));
         }
-        if let (Some(tool), true) = (&r.tool, r.arguments != 0) {
-            exact(Exact::Arguments, key(("arguments", tool, r.arguments)));
+        if let (Some(tool), true) = (&r.tool, r.arguments() != 0) {
+            exact(Exact::Arguments, key(("arguments", tool, r.arguments())));
         }
         if let (Some(s), Some(id)) = (&v.session, &r.id) {
             exact(Exact::Call, key(("call", s, id, &r.method, &r.tool)));

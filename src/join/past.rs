@@ -11,7 +11,7 @@ use super::groups::{GroupKey, HopKey};
 use super::patterns::Look;
 use super::refusals::Refusals;
 use super::sources::Shown;
-use crate::mcp::Visit;
+use crate::mcp::{Rpc, Visit};
 use crate::model::id::RpcId;
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
@@ -276,7 +276,7 @@ impl SessionPast {
 
 /// The visit with all but what its messages say.
 pub(super) fn without_bodies(mut visit: Visit) -> Visit {
-    visit.rpc.iter_mut().for_each(|r| r.body = None);
+    visit.rpc.iter_mut().for_each(Rpc::forget_body);
     visit.replies.iter_mut().for_each(|r| r.body = None);
     visit
 }
@@ -295,7 +295,7 @@ pub(super) fn without_replies(mut visit: Visit) -> Visit {
 pub(super) fn hashed(mut visit: Visit, values: bool) -> Visit {
     for rpc in &mut visit.rpc {
         rpc.sha256();
-        rpc.body = None;
+        rpc.forget_body();
     }
     for reply in visit.replies.iter().filter(|_| values) {
         reply.value();

@@ -66,6 +66,6 @@ impl Refusals {
 /// What makes a request the same one again.
 fn asked_for(rpc: &Rpc) -> u64 {
     let mut h = FxHasher::default();
-    (rpc.arguments, &rpc.method, &rpc.tool).hash(&mut h);
+    (rpc.arguments(), &rpc.method, &rpc.tool).hash(&mut h);
     h.finish()
 }

@@ -58,7 +58,8 @@ impl Parts {
     }
 
     /// Takes exchanges that have ended; `open` are those that have begun and not ended.
-    pub fn take(&mut self, ended: Vec<Visit>, open: Vec<Visit>) {
+    pub fn take(&mut self, mut ended: Vec<Visit>, mut open: Vec<Visit>) {
+        ended.iter_mut().chain(&mut open).for_each(Visit::settle);
         let carried = std::mem::take(&mut self.carried);
         let (old, over) = (carried.len(), carried.len() + ended.len());
         let mut odd: Vec<bool> = carried.iter().map(|c| c.odd).collect();

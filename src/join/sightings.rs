@@ -28,23 +28,6 @@ pub(super) fn blank(place: Place, vantage: Vantage, at: When) -> Visit {
     Visit { request_gap: true, response_gap: true, ..Visit::new(exchange, place, vantage, at) }
 }
 
-/// A request of which only HTTP is known.
-pub(super) fn unknown_request(method: Option<&str>) -> Rpc {
-    Rpc {
-        kind: RpcKind::Request,
-        id: None,
-        method: method.map(Arc::from),
-        tool: None,
-        hash: MessageHash::unknown(),
-        arguments: 0,
-        values: ArgumentValues::default(),
-        cancels: None,
-        tool_use_id: None,
-        revision: None,
-        body: None,
-    }
-}
-
 /// The lines of access logs that speak of MCP, as visits. `paths` are endpoint paths known from
 /// elsewhere.
 pub fn access(records: &[AccessRecord], paths: &FxHashSet<String>) -> Vec<Visit> {
@@ -137,7 +120,7 @@ pub fn visit(r: &AccessRecord, place: Place) -> Visit {
         answers(&mut v, body, place);
     }
     if v.rpc.is_empty() && v.is_post() && v.status != Some(202) {
-        let mut rpc = unknown_request(r.rpc_method.as_deref());
+        let mut rpc = Rpc::unknown(r.rpc_method.as_deref());
         rpc.tool = r.rpc_tool.clone().filter(|_| r.rpc_method.as_deref() == Some("tools/call"));
         v.add_rpc(rpc);
     }
@@ -271,12 +254,12 @@ impl Handshakes {
             let ok = v.status.is_some_and(|s| (200..300).contains(&s));
             let unnamed = v.rpc.iter().all(|r| r.method.is_none());
             if v.session.is_none() && v.given.is_some() && v.status == Some(200) && unnamed {
-                v.rpc = vec![unknown_request(Some("initialize"))];
+                v.rpc = vec![Rpc::unknown(Some("initialize"))];
             }
             let Some(s) = v.session.as_ref().filter(|s| ok && !self.begun.contains(*s)) else { continue };
             self.begun.insert(s.clone());
             if v.status == Some(202) && v.rpc.is_empty() {
-                let note = Rpc { kind: RpcKind::Notification, ..unknown_request(Some("notifications/initialized")) };
+                let note = Rpc { kind: RpcKind::Notification, ..Rpc::unknown(Some("notifications/initialized")) };
                 v.add_rpc(note);
             }
         }
@@ -302,11 +285,11 @@ fn client(c: &ClientCall) -> Visit {
     v.add_rpc(Rpc {
         id: c.id.clone(),
         tool: c.tool.clone(),
-        arguments: arguments.map_or(0, fingerprint),
+        fingerprint: OnceLock::from(arguments.map_or(0, fingerprint)),
         values: arguments.map(ArgumentValues::of).unwrap_or_default(),
         tool_use_id: c.tool_use_id.clone(),
         body: arguments.map(Arc::from),
-        ..unknown_request(Some(&c.method))
+        ..Rpc::unknown(Some(&c.method))
     });
     if let (Some(result), Some(ended)) = (&c.result, v.ended) {
         // As if it had come on the wire, so that the same signs are looked for in it.

@@ -2,7 +2,7 @@
 //! lines (`uvicorn --no-access-log`).
 
 use super::sightings::{self, NO_TIME};
-use crate::mcp::Visit;
+use crate::mcp::{Rpc, Visit};
 use crate::model::exchange::Mark;
 use crate::model::place::Vantage;
 use crate::model::record::{LogEvent, LogEventKind};
@@ -28,7 +28,7 @@ impl Unlogged {
         match event.kind {
             LogEventKind::SessionCreated => {
                 visit.given = Some(session);
-                visit.add_rpc(sightings::unknown_request(Some("initialize")));
+                visit.add_rpc(Rpc::unknown(Some("initialize")));
             }
             // That it has an answer is said, its status is not.
             LogEventKind::SessionRejected => {

@@ -65,8 +65,65 @@ pub fn occurs(body: &[u8], needle: &[u8]) -> bool {
     match needle.len().cmp(&body.len()) {
         std::cmp::Ordering::Greater => false,
         std::cmp::Ordering::Equal => needle == body,
-        std::cmp::Ordering::Less => Needle::new(needle).occurs(body),
+        std::cmp::Ordering::Less => match Once::new(needle, body) {
+            Some(once) => once.occurs(body),
+            None => Needle::new(needle).occurs(body),
+        },
     }
+}
+
+/// A value that is looked for in one body: a finder that is made ready in no time.
+#[cfg(target_arch = "x86_64")]
+struct Once<'a>(memchr::arch::x86_64::avx2::packedpair::Finder, &'a [u8]);
+
+#[cfg(target_arch = "x86_64")]
+impl<'a> Once<'a> {
+    /// None where the processor cannot, or the body is too short for it.
+    fn new(needle: &'a [u8], body: &[u8]) -> Option<Once<'a>> {
+        let finder = memchr::arch::x86_64::avx2::packedpair::Finder::new(needle)?;
+        (body.len() >= finder.min_haystack_len()).then_some(Once(finder, needle))
+    }
+
+    fn occurs(&self, body: &[u8]) -> bool {
+        let Once(finder, needle) = self;
+        let mut from = 0;
+        while let Some(rest) = body.get(from..).filter(|rest| rest.len() >= finder.min_haystack_len()) {
+            let Some(at) = finder.find(rest, needle).map(|at| from + at) else { return false };
+            if is_word(body, needle, at) {
+                return true;
+            }
+            from = at + 1;
+        }
+        // Too little is left for it.
+        let left = body.get(from..).unwrap_or_default();
+        left.windows(needle.len()).enumerate().any(|(at, w)| w == *needle && is_word(body, needle, from + at))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+enum Once {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Once {
+    fn new(_: &[u8], _: &[u8]) -> Option<Once> {
+        None
+    }
+
+    fn occurs(&self, _: &[u8]) -> bool {
+        match *self {}
+    }
+}
+
+/// Does what stands at `at` in `body` stand there as a word of its own?
+fn is_word(body: &[u8], needle: &[u8], at: usize) -> bool {
+    let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
+    let (first, last) = (needle.first(), needle.last());
+    let before = at.checked_sub(1).and_then(|j| body.get(j));
+    let after = body.get(at + needle.len());
+    // The letter of an escape such as `\n` is no part of the word.
+    let escaped = at.checked_sub(2).and_then(|j| body.get(j)) == Some(&b'\\');
+    let glued = word(first) && word(before) && !escaped || word(last) && word(after);
+    !glued
 }
 
 /// A value that is looked for in several bodies.
@@ -80,17 +137,14 @@ impl<'a> Needle<'a> {
 
     /// Does it stand in `body` as a word of its own?
     pub fn occurs(&self, body: &[u8]) -> bool {
-        let needle = self.0.needle();
-        let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-        let (first, last) = (needle.first(), needle.last());
-        self.0.find_iter(body).any(|i| {
-            let before = i.checked_sub(1).and_then(|j| body.get(j));
-            let after = body.get(i + needle.len());
-            // The letter of an escape such as `\n` is no part of the word.
-            let escaped = i.checked_sub(2).and_then(|j| body.get(j)) == Some(&b'\\');
-            let glued = word(first) && word(before) && !escaped || word(last) && word(after);
-            !glued
-        })
+        let (needle, mut from) = (self.0.needle(), 0);
+        while let Some(at) = body.get(from..).and_then(|rest| self.0.find(rest)).map(|at| from + at) {
+            if is_word(body, needle, at) {
+                return true;
+            }
+            from = at + 1;
+        }
+        false
     }
 }
 
@@ -166,6 +220,17 @@ mod tests {
         assert!(!occurs(b"trail-00421", b"trail-0042"));
         assert!(!occurs(b"xtrail-0042", b"trail-0042"));
         assert!(occurs(b"12345678 x 1234567.", b"1234567"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn both_ways_to_look_find_the_same(body in "[ab1 \\\\n.]{0,120}", at in 0usize..120, len in 1usize..9) {
+            let needle: Vec<u8> = body.bytes().cycle().skip(at).take(len).collect();
+            let found = Needle::new(&needle).occurs(body.as_bytes());
+            if needle.len() < body.len() {
+                proptest::prop_assert_eq!(occurs(body.as_bytes(), &needle), found);
+            }
+        }
     }
 
     #[test]

@@ -180,11 +180,15 @@ pub fn id(value: &[u8]) -> RpcId {
         return RpcId::Str(Arc::from(&*s));
     }
     let text = String::from_utf8_lossy(value);
-    // `-0` and `1.0` are other texts of integers; they stay what they are.
     match text.parse::<i64>() {
-        Ok(n) if n.to_string() == text => RpcId::Int(n),
+        Ok(n) if is_plain(value) => RpcId::Int(n),
         _ => RpcId::Other(Arc::from(&*text)),
     }
+}
+
+/// `-0`, `+1` and `007` are other texts of integers; they stay what they are.
+fn is_plain(number: &[u8]) -> bool {
+    matches!(number, b"0" | [b'-', b'1'..=b'9', ..] | [b'1'..=b'9', ..])
 }
 
 #[cfg(test)]

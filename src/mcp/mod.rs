@@ -5,6 +5,7 @@
 
 pub mod content;
 pub mod jsonrpc;
+mod rpc;
 pub mod scan;
 pub mod shape;
 mod skip;

@@ -4,8 +4,8 @@
 //! Grammar: RFC 8259. A skipped value is checked for balanced brackets and closed strings only;
 //! whoever needs its content parses it with `serde_json`.
 
+use crate::input::quoted::quote_or_backslash;
 use crate::model::limits::JSON_DEPTH;
-use memchr::memchr2;
 
 /// A position in JSON text.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
     fn skip_string(&mut self) -> Option<()> {
         let mut i = self.at + 1;
         loop {
-            i += memchr2(b'"', b'\\', self.text.get(i..)?)?;
+            i += quote_or_backslash(self.text.get(i..)?)?;
             if *self.text.get(i)? == b'"' {
                 self.at = i + 1;
                 return Some(());

@@ -1,10 +1,10 @@
 //! Listens to HTTP exchanges and leaves a [`Visit`] for each.
 
-use super::content::{ArgumentValues, fingerprint};
+use super::content::ArgumentValues;
 use super::jsonrpc::{self, Kind, Payload};
 use super::scan;
-use super::visit::{Heads, MessageHash, Reply, ReplyParts, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit};
-use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer};
+use super::visit::{Heads, MessageHash, Reply, ReplyParts, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit, span};
+use crate::model::exchange::{Event, Exchange, ExchangeId, ExchangeSink, Message, Peer, shared_header};
 use crate::model::id::SessionId;
 use crate::model::limits::BATCH;
 use crate::model::place::{InputId, Place, Vantage};
@@ -57,6 +57,7 @@ impl Tracker {
         let mut rest: Vec<Visit> = self.open.into_values().collect();
         rest.sort_by_key(|v| v.exchange);
         self.tracked.visits.extend(rest);
+        self.tracked.visits.iter_mut().for_each(Visit::settle);
         self.tracked
     }
 
@@ -83,7 +84,7 @@ impl Tracker {
         let post = exchange.request.as_ref().is_some_and(|r| &*r.method == "POST");
         match jsonrpc::parse(m.data) {
             Payload::One(one) => {
-                let rpc = client_rpc(&one);
+                let rpc = unsettled_rpc(&one);
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake(visit, &one);
                 visit.add_rpc(rpc);
@@ -92,7 +93,7 @@ impl Tracker {
                 self.odd_elements(m, all.len(), odd);
                 let visit = self.visit(exchange, Vantage::Wire);
                 visit.request_gap |= odd > 0;
-                visit.rpc.extend(all.iter().map(client_rpc));
+                visit.rpc.extend(all.iter().map(unsettled_rpc));
             }
             Payload::Other | Payload::Invalid => {
                 let gap = exchange.request.as_ref().is_some_and(|r| r.gap);
@@ -232,7 +233,8 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
             (mark, mark)
         }
     };
-    let arc = |name: &str| exchange.request_header(name).map(Arc::from);
+    // Heads of one connection share what repeats, and so do the visits.
+    let arc = |name: &str| request.and_then(|r| shared_header(&r.headers, name)).cloned();
     let target: Option<Arc<str>> = request.map(|r| r.target.clone());
     let mut visit = Visit {
         input: exchange.input,
@@ -245,7 +247,7 @@ fn blank(exchange: &Exchange, vantage: Vantage) -> Visit {
         port: Some(exchange.client.port()),
         user_agent: arc("user-agent"),
         method: request.map(|r| r.method.clone()),
-        session: session_header(exchange.request_header("mcp-session-id"))
+        session: session_header(arc("mcp-session-id"))
             .or_else(|| target.as_deref().filter(|t| t.contains("ession")).and_then(legacy_session)),
         target,
         host: arc("host"),
@@ -271,7 +273,7 @@ fn take_head(visit: &mut Visit, exchange: &Exchange) {
     visit.status = Some(r.status).filter(|s| *s != 0);
     visit.head = Some(r.first);
     visit.kind = r.kind;
-    visit.given = session_header(exchange.response_header("mcp-session-id"));
+    visit.given = session_header(shared_header(&r.headers, "mcp-session-id").cloned());
     // A head of which not even the status is known shows no refusal, and so no silence either.
     visit.response_gap |= r.gap || r.status == 0;
 }
@@ -294,8 +296,13 @@ fn take_end(visit: &mut Visit, exchange: &Exchange) {
     visit.one_direction = exchange.one_direction;
 }
 
-fn session_header(value: Option<&str>) -> Option<SessionId> {
-    value.map(str::trim).filter(|v| !v.is_empty()).map(Arc::from)
+fn session_header(value: Option<Arc<str>>) -> Option<SessionId> {
+    let value = value?;
+    match value.trim() {
+        "" => None,
+        trimmed if trimmed.len() == value.len() => Some(value),
+        trimmed => Some(Arc::from(trimmed)),
+    }
 }
 
 /// The session of the 2024-11-05 transport, which stands in the query of the message endpoint
@@ -332,8 +339,8 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
     sha2::Sha256::digest(bytes).into()
 }
 
-/// A client's message as the rules see it.
-pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
+/// A client's message as the rules see it, when it is [settled](Rpc::settle).
+fn unsettled_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
     let is_tool_call = m.method.as_deref() == Some("tools/call");
     let (mut arguments, mut name, mut meta, mut request) = (None, None, None, None);
     scan::members(m.params.unwrap_or(b""), |key, value| match key {
@@ -354,18 +361,22 @@ pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
         id: m.id.clone(),
         tool: name.filter(|_| is_tool_call).and_then(scan::text).map(|t| Arc::from(&*t)),
         hash: MessageHash::default(),
-        arguments: arguments.map_or(0, fingerprint),
-        values: if is_tool_call {
-            arguments.map(ArgumentValues::of).unwrap_or_default()
-        } else {
-            ArgumentValues::default()
-        },
+        fingerprint: OnceLock::new(),
+        values: ArgumentValues::default(),
+        asks: span(m.raw, arguments),
         cancels: (m.method.as_deref() == Some("notifications/cancelled")).then(|| request.map(jsonrpc::id)).flatten(),
         tool_use_id: meta.and_then(|v| text_member(v, "claudecode/toolUseId")),
         revision: meta.and_then(|v| text_member(v, "io.modelcontextprotocol/protocolVersion")),
         body: Some(Arc::from(m.raw)),
         method: m.method.clone(),
     }
+}
+
+/// A client's message as the rules see it.
+pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
+    let mut rpc = unsettled_rpc(m);
+    rpc.settle();
+    rpc
 }
 
 fn text_member(object: &[u8], key: &str) -> Option<Arc<str>> {

@@ -1,7 +1,8 @@
 //! One HTTP exchange at one vantage point, with the JSON-RPC it carried.
 
-use super::content::{ArgumentValues, fingerprint};
+use super::content::fingerprint;
 use super::jsonrpc::Message;
+pub use super::rpc::{Rpc, RpcKind};
 use super::scan;
 use super::shape::ShapeId;
 use crate::model::exchange::{BodyKind, End, ExchangeId, Mark, Peer};
@@ -33,47 +34,9 @@ impl MessageHash {
         MessageHash::known([0; 32])
     }
 
-    fn of(&self, body: Option<&[u8]>) -> Sha256 {
+    pub(super) fn of(&self, body: Option<&[u8]>) -> Sha256 {
         *self.0.get_or_init(|| body.map_or([0; 32], |b| sha2::Sha256::digest(b).into()))
     }
-}
-
-/// What a client message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RpcKind {
-    /// Expects a reply.
-    Request,
-    /// Expects none.
-    Notification,
-    /// Answers a request of the server.
-    Response,
-}
-
-/// One JSON-RPC message that the client sent.
-#[derive(Clone, Debug)]
-pub struct Rpc {
-    /// What it is.
-    pub kind: RpcKind,
-    /// Its id.
-    pub id: Option<RpcId>,
-    /// Its method.
-    pub method: Option<Arc<str>>,
-    /// `params.name` of `tools/call`.
-    pub tool: Option<Arc<str>>,
-    /// Hash of its exact bytes, see [`Rpc::sha256`].
-    pub hash: MessageHash,
-    /// Order-free fingerprint of `params.arguments` (of `params` for other methods); 0: none.
-    pub arguments: u64,
-    /// Argument values that a reply may echo.
-    pub values: ArgumentValues,
-    /// `params.requestId` of `notifications/cancelled`.
-    pub cancels: Option<RpcId>,
-    /// `params._meta["claudecode/toolUseId"]`.
-    pub tool_use_id: Option<Arc<str>>,
-    /// `params._meta` says revision 2026-07-28 or later, where closing is cancelling.
-    pub revision: Option<Arc<str>>,
-    /// Exact bytes, kept while a rule or the output may want them.
-    pub body: Option<Arc<[u8]>>,
 }
 
 /// One result or error that the server sent.
@@ -124,17 +87,19 @@ pub struct ReplyParts {
 }
 
 /// From and to, bytes; empty where there is none.
-type Span = (u32, u32);
+pub type Span = (u32, u32);
+
+/// Where a part lies in the whole.
+pub(super) fn span(whole: &[u8], part: Option<&[u8]>) -> Span {
+    let from = |p: &[u8]| u32::try_from((p.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize)).ok();
+    let to = |p: &[u8], from: u32| Some((from, from.checked_add(u32::try_from(p.len()).ok()?)?));
+    part.and_then(|p| to(p, from(p)?)).unwrap_or_default()
+}
 
 impl ReplyParts {
     /// Those of a message that was just read.
     pub fn of(m: &Message<'_>) -> ReplyParts {
-        let start = m.raw.as_ptr() as usize;
-        let span = |part: Option<&[u8]>| {
-            let from = |p: &[u8]| u32::try_from((p.as_ptr() as usize).wrapping_sub(start)).ok();
-            let to = |p: &[u8], from: u32| Some((from, from.checked_add(u32::try_from(p.len()).ok()?)?));
-            part.and_then(|p| to(p, from(p)?)).unwrap_or_default()
-        };
+        let span = |part| span(m.raw, part);
         ReplyParts { result: span(m.result), error: span(m.error), structured: span(m.inside.structured) }
     }
 }
@@ -284,22 +249,6 @@ pub struct Tool {
     pub output_schema: Option<Arc<str>>,
 }
 
-impl Rpc {
-    /// SHA-256 of its exact bytes.
-    pub fn sha256(&self) -> Sha256 {
-        self.hash.of(self.body.as_deref())
-    }
-
-    /// Is it the same message as another, as far as the inputs hold them?
-    pub fn is_again(&self, other: &Rpc) -> bool {
-        let (mine, theirs) = (self.sha256(), other.sha256());
-        if mine == [0; 32] || theirs == [0; 32] {
-            return (&self.method, &self.tool, self.arguments) == (&other.method, &other.tool, other.arguments);
-        }
-        mine == theirs
-    }
-}
-
 impl Reply {
     fn part(&self, (from, to): Span) -> Option<&[u8]> {
         self.body.as_ref()?.get(from as usize..to as usize).filter(|p| !p.is_empty())
@@ -397,6 +346,10 @@ impl Visit {
         }
     }
 
+    /// Looks at what its messages ask, see [`Rpc::settle`].
+    pub fn settle(&mut self) {
+        self.rpc.iter_mut().for_each(Rpc::settle);
+    }
     /// Adds a message that the client sent. Most exchanges have one, so there is room for no more at first: exchanges
     /// are what is kept the longest.
     pub fn add_rpc(&mut self, rpc: Rpc) {

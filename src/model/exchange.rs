@@ -149,7 +149,12 @@ impl Exchange {
 
 /// The first value of a header field; `name` in lower case.
 pub fn header<'a>(headers: &'a [(Arc<str>, Arc<str>)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(n, _)| &**n == name).map(|(_, v)| &**v)
+    shared_header(headers, name).map(|v| &**v)
+}
+
+/// As [`header`], to be kept.
+pub fn shared_header<'a>(headers: &'a [(Arc<str>, Arc<str>)], name: &str) -> Option<&'a Arc<str>> {
+    headers.iter().find(|(n, _)| &**n == name).map(|(_, v)| v)
 }
 
 /// One message of an exchange: a whole body that is not an event stream, or one SSE event.

@@ -1,5 +1,6 @@
 //! Walks over one JSON object without building it: paths of keys and raw values.
 
+use crate::input::quoted::quote_or_backslash;
 use crate::model::limits;
 
 /// A value as it stands.
@@ -142,7 +143,7 @@ impl<'a, F: FnMut(&[u8], Value<'a>)> Scan<'a, '_, F> {
         let begin = self.at + 1;
         let mut at = begin;
         loop {
-            at += memchr::memchr2(b'"', b'\\', self.line.get(at..)?)?;
+            at += quote_or_backslash(self.line.get(at..)?)?;
             if self.line.get(at) == Some(&b'"') {
                 self.at = at + 1;
                 return self.line.get(begin..at);

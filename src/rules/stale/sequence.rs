@@ -5,7 +5,7 @@ use super::sessions::Refused;
 use crate::join::World;
 use crate::join::hints::may_be_call;
 use crate::join::unlogged::is_unlogged;
-use crate::mcp::Visit;
+use crate::mcp::{RpcKind, Visit};
 use crate::model::report::SequenceLine;
 
 /// Lines before the refusal and after the re-initialisation that are shown.
@@ -36,7 +36,8 @@ fn line(visit: &Visit, r: &Refused, refused: bool) -> SequenceLine {
         note.push("stale session id".into());
     }
     for rpc in &visit.rpc {
-        let name = rpc.tool.as_deref().or(rpc.method.as_deref()).unwrap_or("response");
+        let unnamed = if rpc.kind == RpcKind::Response { "response" } else { "request" };
+        let name = rpc.tool.as_deref().or(rpc.method.as_deref()).unwrap_or(unnamed);
         match &rpc.id {
             Some(id) if !name.starts_with("notifications/") => note.push(format!("{name} id {id}")),
             _ => note.push(name.to_owned()),

@@ -286,7 +286,7 @@ fn again<'w>(
     // What is of the new session came after it was begun, whatever the client's clock says.
     let told = alone.iter().map(|(_, _, v)| *v).filter(|v| was_answered(v));
     let soon = seen.chain(told).filter(|v| v.asked.since(last_set_up) <= REPLAY_NS);
-    soon.flat_map(|v| v.requests().map(|q| (q.arguments, q.method.as_ref(), q.tool.as_ref()))).collect()
+    soon.flat_map(|v| v.requests().map(|q| (q.arguments(), q.method.as_ref(), q.tool.as_ref()))).collect()
 }
 
 fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
@@ -299,7 +299,7 @@ fn lost(world: &World, r: &Refused, again: &[Asked<'_>]) -> Vec<CallKey> {
             if !matters(rpc.method.as_deref()) {
                 continue;
             }
-            let me = (rpc.arguments, rpc.method.as_ref(), rpc.tool.as_ref());
+            let me = (rpc.arguments(), rpc.method.as_ref(), rpc.tool.as_ref());
             match again.iter().position(|a| *a == me) {
                 Some(i) => drop(again.swap_remove(i)),
                 None => lost.extend(world.key(c)),

@@ -1,0 +1,104 @@
+//! One JSON-RPC message of a client, with what the rules look at.
+
+use super::content::{ArgumentValues, fingerprint};
+use super::visit::{MessageHash, Sha256, Span};
+use crate::model::id::RpcId;
+use std::sync::{Arc, OnceLock};
+
+/// What a client message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RpcKind {
+    /// Expects a reply.
+    Request,
+    /// Expects none.
+    Notification,
+    /// Answers a request of the server.
+    Response,
+}
+
+/// One JSON-RPC message that the client sent.
+#[derive(Clone, Debug)]
+pub struct Rpc {
+    /// What it is.
+    pub kind: RpcKind,
+    /// Its id.
+    pub id: Option<RpcId>,
+    /// Its method.
+    pub method: Option<Arc<str>>,
+    /// `params.name` of `tools/call`.
+    pub tool: Option<Arc<str>>,
+    /// Hash of its exact bytes, see [`Rpc::sha256`].
+    pub hash: MessageHash,
+    /// See [`Rpc::arguments`].
+    pub fingerprint: OnceLock<u64>,
+    /// Argument values that a reply may echo.
+    pub values: ArgumentValues,
+    /// `params.requestId` of `notifications/cancelled`.
+    pub cancels: Option<RpcId>,
+    /// `params._meta["claudecode/toolUseId"]`.
+    pub tool_use_id: Option<Arc<str>>,
+    /// `params._meta` says revision 2026-07-28 or later, where closing is cancelling.
+    pub revision: Option<Arc<str>>,
+    /// Where in `body` the arguments lie.
+    pub asks: Span,
+    /// Exact bytes, kept while a rule or the output may want them.
+    pub body: Option<Arc<[u8]>>,
+}
+
+impl Rpc {
+    /// A request of which only its method is known, if that.
+    pub fn unknown(method: Option<&str>) -> Rpc {
+        Rpc {
+            kind: RpcKind::Request,
+            id: None,
+            method: method.map(Arc::from),
+            tool: None,
+            hash: MessageHash::unknown(),
+            fingerprint: OnceLock::new(),
+            values: ArgumentValues::default(),
+            cancels: None,
+            tool_use_id: None,
+            revision: None,
+            asks: Span::default(),
+            body: None,
+        }
+    }
+
+    fn asked(&self) -> Option<&[u8]> {
+        let (from, to) = self.asks;
+        self.body.as_ref()?.get(from as usize..to as usize).filter(|a| !a.is_empty())
+    }
+
+    /// Order-free fingerprint of `params.arguments` (of `params` for other methods); 0: none.
+    pub fn arguments(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| self.asked().map_or(0, fingerprint))
+    }
+
+    /// Looks for the values among the arguments, which who reads a capture leaves to who joins it: two threads share
+    /// the work.
+    pub fn settle(&mut self) {
+        if self.method.as_deref() == Some("tools/call") && self.values.0.is_empty() {
+            self.values = self.asked().map(ArgumentValues::of).unwrap_or_default();
+        }
+    }
+
+    /// Lets go of the bytes, of which nothing but what they ask for stays.
+    pub fn forget_body(&mut self) {
+        self.arguments();
+        self.body = None;
+    }
+
+    /// SHA-256 of its exact bytes.
+    pub fn sha256(&self) -> Sha256 {
+        self.hash.of(self.body.as_deref())
+    }
+
+    /// Is it the same message as another, as far as the inputs hold them?
+    pub fn is_again(&self, other: &Rpc) -> bool {
+        let (mine, theirs) = (self.sha256(), other.sha256());
+        if mine == [0; 32] || theirs == [0; 32] {
+            return (&self.method, &self.tool, self.arguments()) == (&other.method, &other.tool, other.arguments());
+        }
+        mine == theirs
+    }
+}
