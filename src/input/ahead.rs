@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 /// Bytes of one block.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
+/// Bytes before those of a block, in which who takes it puts what was left of the block before.
+pub(super) const HEADROOM_BYTES: usize = 64 << 10;
 /// Blocks that wait to be wanted.
 const WAITING: usize = 4;
 
@@ -43,7 +45,7 @@ impl Ahead {
         }
     }
 
-    /// The next block in place of `used`; empty at the end.
+    /// The next block in place of `used`, behind [`HEADROOM_BYTES`]; empty at the end.
     pub(super) fn next(&mut self, used: Vec<u8>) -> Vec<u8> {
         // A thread that has come to the end takes nothing back.
         drop(self.empty.send(used));
@@ -63,9 +65,9 @@ impl Ahead {
 fn read(mut stream: Peeked, full: &SyncSender<Vec<u8>>, used: &Receiver<Vec<u8>>, end: &Sender<Problems>) {
     loop {
         let mut block = used.try_recv().unwrap_or_default();
-        block.resize(BLOCK_BYTES, 0);
-        let n = stream.read(&mut block).unwrap_or(0);
-        block.truncate(n);
+        block.resize(HEADROOM_BYTES + BLOCK_BYTES, 0);
+        let n = block.get_mut(HEADROOM_BYTES..).map_or(0, |space| stream.read(space).unwrap_or(0));
+        block.truncate(HEADROOM_BYTES + n);
         if n == 0 {
             drop(end.send(stream.problems()));
             return;

@@ -1,6 +1,6 @@
 //! Opening inputs: files, directories, standard input, in plain or compressed.
 
-use super::ahead::{Ahead, BLOCK_BYTES};
+use super::ahead::{Ahead, BLOCK_BYTES, HEADROOM_BYTES};
 use super::decompress::{Compression, Decompressor};
 use super::objects;
 use super::packed::Packed;
@@ -279,6 +279,22 @@ impl OpenInput {
         };
     }
 
+    /// The next bytes in a block of their own, in place of `used`, where they are read ahead and none waits here: the
+    /// block and where in it they begin, at least [`HEADROOM_BYTES`] behind its own beginning; an empty block at the end.
+    ///
+    /// # Errors
+    /// `used`, if they have to be [read](Read::read).
+    pub(super) fn next_block(&mut self, used: Vec<u8>) -> Result<(Vec<u8>, usize), Vec<u8>> {
+        match &mut self.bytes {
+            Bytes::Ahead(ahead) if self.buffer_start >= self.buffer.len() => {
+                let block = ahead.next(used);
+                let start = HEADROOM_BYTES.min(block.len());
+                Ok((block, start))
+            }
+            _ => Err(used),
+        }
+    }
+
     /// The beginning of its plain bytes: up to 64 KiB, at least 8 unless it is shorter.
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -322,7 +338,10 @@ impl BufRead for OpenInput {
                     let n = peeked.read(&mut self.buffer)?;
                     self.buffer.truncate(n);
                 }
-                Bytes::Ahead(ahead) => self.buffer = ahead.next(std::mem::take(&mut self.buffer)),
+                Bytes::Ahead(ahead) => {
+                    self.buffer = ahead.next(std::mem::take(&mut self.buffer));
+                    self.buffer_start = HEADROOM_BYTES;
+                }
                 Bytes::Moving => {}
             }
         }

@@ -85,7 +85,7 @@ impl Slot {
     }
 
     fn start(&mut self, open: OpenInput) {
-        let mut reader = CaptureReader::new(open, self.kind, self.input);
+        let mut reader = CaptureReader::of_input(open, self.kind, self.input);
         reader.advance();
         self.next_ns = reader.time().map(|t| t.ns());
         self.reader = Some(reader);

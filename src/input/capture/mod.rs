@@ -17,6 +17,7 @@ mod window;
 
 pub use merge::{CaptureInput, FrameSink, read_all};
 
+use crate::input::OpenInput;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::report::InputInfo;
@@ -147,17 +148,22 @@ pub struct CaptureReader<R> {
     tally: Tally,
 }
 
+impl CaptureReader<OpenInput> {
+    /// As [`CaptureReader::new`], without copying what was read ahead.
+    pub fn of_input(open: OpenInput, kind: CaptureKind, input: InputId) -> CaptureReader<OpenInput> {
+        CaptureReader::over(Window::in_blocks(open, OpenInput::next_block), kind, input)
+    }
+}
+
 impl<R: Read> CaptureReader<R> {
     /// A reader of `source`, which is input number `input` and of the format `kind`.
     pub fn new(source: R, kind: CaptureKind, input: InputId) -> CaptureReader<R> {
-        let mut reader = CaptureReader {
-            window: Window::new(source),
-            input,
-            kind,
-            format: Format::Ended,
-            current: None,
-            tally: Tally::default(),
-        };
+        CaptureReader::over(Window::new(source), kind, input)
+    }
+
+    fn over(window: Window<R>, kind: CaptureKind, input: InputId) -> CaptureReader<R> {
+        let mut reader =
+            CaptureReader { window, input, kind, format: Format::Ended, current: None, tally: Tally::default() };
         match kind {
             CaptureKind::Pcapng => reader.format = Format::Pcapng(pcapng::Pcapng::new()),
             CaptureKind::Pcap => reader.open_pcap(),

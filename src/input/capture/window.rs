@@ -1,5 +1,6 @@
 //! A block of the input in memory, out of which records are borrowed.
 
+use crate::input::ahead::HEADROOM_BYTES;
 use std::io::{ErrorKind, Read};
 
 /// Bytes asked of the source at a time.
@@ -15,11 +16,33 @@ pub(super) struct Window<R> {
     offset: u64,
     ended: bool,
     error: Option<std::io::Error>,
+    /// How the source gives its next bytes in a block of their own, if it can.
+    blocks: Option<NextBlock<R>>,
+    /// What was left of a block when the next one came.
+    rest: Vec<u8>,
 }
+
+/// See [`crate::input::OpenInput::next_block`].
+pub(super) type NextBlock<R> = fn(&mut R, Vec<u8>) -> Result<(Vec<u8>, usize), Vec<u8>>;
 
 impl<R: Read> Window<R> {
     pub(super) fn new(source: R) -> Window<R> {
-        Window { source, buffer: Vec::new(), start: 0, end: 0, offset: 0, ended: false, error: None }
+        Window {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            ended: false,
+            error: None,
+            blocks: None,
+            rest: Vec::new(),
+        }
+    }
+
+    /// The same, with blocks of the source taken as they are.
+    pub(super) fn in_blocks(source: R, next: NextBlock<R>) -> Window<R> {
+        Window { blocks: Some(next), ..Window::new(source) }
     }
 
     /// What is in memory from the current position on.
@@ -63,8 +86,40 @@ impl<R: Read> Window<R> {
         self.end - self.start >= want || self.refill(want)
     }
 
+    /// Takes blocks of the source as they are; what was left of the one before goes in front.
+    fn take_blocks(&mut self, next: NextBlock<R>, want: usize) {
+        while self.end - self.start < want.min(HEADROOM_BYTES) && !self.ended {
+            self.rest.clear();
+            self.rest.extend_from_slice(self.buffer.get(self.start..self.end).unwrap_or_default());
+            match next(&mut self.source, std::mem::take(&mut self.buffer)) {
+                Err(buffer) => {
+                    self.buffer = buffer;
+                    return;
+                }
+                Ok((mut block, begin)) if begin < block.len() => {
+                    self.start = begin - self.rest.len();
+                    if let Some(front) = block.get_mut(self.start..begin) {
+                        front.copy_from_slice(&self.rest);
+                    }
+                    (self.end, self.buffer) = (block.len(), block);
+                }
+                Ok(_) => {
+                    self.ended = true;
+                    self.buffer.clone_from(&self.rest);
+                    (self.start, self.end) = (0, self.rest.len());
+                }
+            }
+        }
+    }
+
     #[cold]
     fn refill(&mut self, want: usize) -> bool {
+        if let Some(next) = self.blocks {
+            self.take_blocks(next, want);
+            if self.end - self.start >= want {
+                return true;
+            }
+        }
         if self.start + want > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -102,7 +157,7 @@ impl<R: Read> Window<R> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{BLOCK_BYTES, Window};
+    use super::{BLOCK_BYTES, HEADROOM_BYTES, Window};
 
     /// Hands out at most three bytes a read.
     struct Drip<'a>(&'a [u8]);
@@ -132,6 +187,49 @@ mod tests {
         assert!(window.is_ended());
         window.consume(94);
         assert_eq!(window.offset(), 1000);
+    }
+
+    /// Gives blocks, and waits with the last of them for somebody who reads.
+    struct Blocks {
+        left: Vec<u8>,
+        of: usize,
+    }
+    impl std::io::Read for Blocks {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.left.len().min(out.len()).min(self.of);
+            out[..n].copy_from_slice(&self.left[..n]);
+            self.left.drain(..n);
+            Ok(n)
+        }
+    }
+    impl Blocks {
+        fn next(&mut self, used: Vec<u8>) -> Result<(Vec<u8>, usize), Vec<u8>> {
+            if self.left.len() % 7 == 3 {
+                return Err(used);
+            }
+            let n = self.left.len().min(self.of);
+            let mut block = vec![0xEE; if n == 0 { 0 } else { HEADROOM_BYTES }];
+            block.extend(self.left.drain(..n));
+            Ok((block, if n == 0 { 0 } else { HEADROOM_BYTES }))
+        }
+    }
+
+    #[test]
+    fn blocks_are_taken_as_they_are_and_nothing_between_them_is_lost() {
+        let bytes: Vec<u8> = (0..=250).cycle().take(400_000).collect();
+        for of in [1000, 4096, 70_000, 300_000] {
+            for record in [1, 16, 999, 5000, 65_535, 65_536, 65_537, 150_000] {
+                let mut window = Window::in_blocks(Blocks { left: bytes.clone(), of }, Blocks::next);
+                let mut at = 0;
+                while window.fill(record) {
+                    assert_eq!(window.slice(0, record).unwrap(), &bytes[at..at + record], "{of} {record} {at}");
+                    window.consume(record);
+                    at += record;
+                }
+                assert_eq!(window.data(), &bytes[at..], "{of} {record}");
+                assert_eq!(window.offset(), at as u64);
+            }
+        }
     }
 
     #[test]
