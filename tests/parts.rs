@@ -128,6 +128,43 @@ fn a_log_in_parts_says_what_the_whole_says() {
     assert!(windows > 3, "{windows}");
 }
 
+/// A line whose time a bad disk spoiled, and one that a wrong clock put before its session began, are no first use of it.
+#[test]
+fn a_line_of_a_wrong_time_changes_nothing_for_others() {
+    let line = |n: u32, time: &str, (status, took): (u16, &str), asked: &str, given: &str| {
+        format!(
+            "{{\"time_iso8601\":\"{time}\",\"remote_addr\":\"192.0.2.7\",\"request_id\":\"{n:032x}\",\"request_method\":\"POST\",\
+             \"request_uri\":\"/mcp\",\"status\":{status},\"body_bytes_sent\":300,\"request_time\":{took},\"http_mcp_session_id\":\"{asked}\",\
+             \"sent_http_mcp_session_id\":\"{given}\",\"http_user_agent\":\"node\"}}\n"
+        )
+    };
+    let at = |minute: u32| format!("2026-10-03T{:02}:{:02}:00+00:00", 12 + minute / 60, minute % 60);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    for wrong in ["2026-10-03T1f:30:00+00:00", "2026-10-03T02:30:00+00:00", "1970-01-01T00:00:01+00:00"] {
+        for failed in 4..7 {
+            let mut log = line(0, &at(0), (200, "0.1"), "old", "");
+            log += &line(1, &at(1), (404, "0.1"), "old", "");
+            log += &line(2, &at(30), (200, "0.1"), "", "new");
+            log += &line(3, &at(31), (202, "0.1"), "new", "");
+            for n in 4..40 {
+                let time = if n == 30 { wrong.to_owned() } else { at(30 + n) };
+                // The first ones fail, and then one that was asked before another is answered behind it.
+                let status = if n < failed { 502 } else { 200 };
+                log += &line(n, &time, (status, if n == failed { "150.0" } else { "0.1" }), "new", "");
+            }
+            std::fs::write(&path, log).unwrap();
+            let whole = analyze(&path, &whole());
+            assert_eq!(whole.windows.len(), 1, "{:?}", whole.findings);
+            // What is out of order is put in order among the lines that are looked at together.
+            for part_visits in if wrong.contains('f') { vec![4, 16, 8192] } else { vec![8192] } {
+                let parts = said(&analyze(&path, &cited(part_visits)));
+                assert_eq!(parts, said(&whole), "{wrong}, {failed}, in parts of {part_visits}");
+            }
+        }
+    }
+}
+
 /// A log whose lines say nothing but HTTP, with refusals, and only late the session that they are of.
 fn late_sessions() -> String {
     let mut log = String::new();

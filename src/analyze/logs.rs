@@ -38,13 +38,17 @@ pub struct Sighted {
 impl Sighted {
     /// Takes over what the next stretch of the same log shows.
     pub fn extend(&mut self, next: Sighted) {
-        let Sighted { info, records } = next;
-        self.info.records += info.records;
-        self.info.first = self.info.first.into_iter().chain(info.first).min();
-        self.info.last = self.info.last.into_iter().chain(info.last).max();
-        self.info.problems.merge(&info.problems);
-        self.records.extend(records);
+        extend(&mut self.info, &next.info);
+        self.records.extend(next.records);
     }
+}
+
+/// Adds what was counted over the next stretch of the same log.
+pub fn extend(info: &mut InputInfo, next: &InputInfo) {
+    info.records += next.records;
+    info.first = info.first.into_iter().chain(next.first).min();
+    info.last = info.last.into_iter().chain(next.last).max();
+    info.problems.merge(&next.problems);
 }
 
 impl RecordSink for Sighted {

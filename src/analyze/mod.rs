@@ -1,5 +1,6 @@
 //! The main job: read every input, correlate, check the rules, and fill in the report.
 
+pub mod alone;
 mod along;
 mod beside;
 mod inputs;
@@ -102,7 +103,7 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         }
     }
     world.cover();
-    let (checked, seen) = beside::both(read, || rules::check(&world), || rows::Seen::of(&world, inputs));
+    let (checked, seen) = beside::both(read, || rules::check(&world), || rows::Seen::of(&world, inputs, options.core));
     let mut report = rows::report(&world, seen, troubles, checked, options);
     report.passed_over = passed_over;
     report.summary.tls_connections = tls.connections;

@@ -5,6 +5,7 @@ use super::sessions;
 use crate::join::World;
 use crate::join::answers::HopCallId;
 use crate::join::calls::JointCall;
+use crate::join::past::is_within;
 use crate::join::two_logs::both;
 use crate::mcp::visit::{Reply, Sha256, Visit};
 use crate::mcp::{Rpc, RpcKind};
@@ -15,6 +16,7 @@ use crate::model::report::{
     Bodies, Call, Channel, Delivered, Detail, ExchangeRow, InputInfo, Near, Outcome, ReplyRow, Report, RpcRow, Session,
     Sighting, Summary, cited,
 };
+use crate::model::time::Time;
 use crate::rules::claim::Checked;
 use std::sync::Arc;
 
@@ -28,9 +30,9 @@ pub struct Seen {
 
 impl Seen {
     /// Of what was joined.
-    pub fn of(world: &World, mut inputs: Vec<InputInfo>) -> Seen {
+    pub fn of(world: &World, mut inputs: Vec<InputInfo>, core: Option<(i64, i64)>) -> Seen {
         inputs::fill(world, &mut inputs);
-        let tally = tally(world, &mut inputs);
+        let tally = tally(world, &mut inputs, core);
         Seen { inputs, tally, sessions: sessions::rows(world), near: world.near_findings() }
     }
 }
@@ -44,9 +46,9 @@ pub fn report(world: &World, seen: Seen, troubles: Vec<String>, checked: Checked
     let exchanges = if options.exchanges { exchanges(world) } else { vec![] };
     Report {
         summary: Summary {
-            exchanges: counted(world) + world.past.gone.exchanges,
+            exchanges: counted(world, options.core) + world.past.gone.exchanges,
             sessions: sessions.len() as u64,
-            calls: world.calls.len() as u64 + world.past.gone.calls,
+            calls: tally.calls + world.past.gone.calls,
             tool_calls: tally.tool_calls + world.past.gone.tool_calls,
             unobserved: tally.unobserved + world.past.gone.unobserved,
             findings: checked.findings.len() as u64,
@@ -66,22 +68,27 @@ pub fn report(world: &World, seen: Seen, troubles: Vec<String>, checked: Checked
 
 /// Counts over all calls, listed or not.
 struct Tally {
+    calls: u64,
     tool_calls: u64,
     unobserved: u64,
 }
 
 /// Counts the calls, and for each input those that another input shows too.
-fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
-    let mut out = Tally { tool_calls: 0, unobserved: 0 };
+fn tally(world: &World, inputs: &mut [InputInfo], core: Option<(i64, i64)>) -> Tally {
+    let mut out = Tally { calls: 0, tool_calls: 0, unobserved: 0 };
     let mut seen: Vec<(u32, bool)> = vec![];
     for joint in &world.calls {
+        // What has no time is the first slice's.
+        let first = || core.is_none_or(|(from, _)| from == i64::MIN);
+        let own = u64::from(began(world, joint).map_or_else(first, |t| is_within(core, t)));
+        out.calls += own;
         if joint.ask.is_some() {
-            out.unobserved += u64::from(joint.ask.as_ref().is_some_and(|a| a.response.is_none()));
+            out.unobserved += own * u64::from(joint.ask.as_ref().is_some_and(|a| a.response.is_none()));
             continue;
         }
-        out.unobserved += u64::from(outcome(world, joint).0 == Outcome::Unobserved);
+        out.unobserved += own * u64::from(outcome(world, joint).0 == Outcome::Unobserved);
         let told = joint.hops.first().into_iter().chain(&joint.client).find_map(|c| world.rpc_of(*c)?.method.clone());
-        out.tool_calls += u64::from(told.as_deref() == Some("tools/call"));
+        out.tool_calls += own * u64::from(told.as_deref() == Some("tools/call"));
         seen.clear();
         for c in joint.hops.iter().chain(&joint.lines).chain(&joint.client) {
             let Some(visit) = world.hop_call(*c).map(|h| h.visit) else { continue };
@@ -95,13 +102,20 @@ fn tally(world: &World, inputs: &mut [InputInfo]) -> Tally {
     out
 }
 
-/// Exchanges read: those of captures; a log's lines tell of the same ones, and count where there is nothing else.
-fn counted(world: &World) -> u64 {
-    let count = |keep: fn(Vantage) -> bool| world.visits.iter().filter(|v| keep(v.vantage)).count() as u64;
-    match count(|v| v == Vantage::Wire) {
-        0 => count(|v| v != Vantage::Client),
-        n => n,
+/// When a call was sent, or, where only its client's record shows it, issued.
+fn began(world: &World, joint: &JointCall) -> Option<Time> {
+    if let Some(ask) = &joint.ask {
+        return Some(world.visits.get(ask.visit as usize)?.asks.get(ask.ask as usize)?.last.at);
     }
+    let sent = joint.hops.first().and_then(|c| world.visit_of(*c)).map(|v| v.at.at);
+    sent.or_else(|| joint.client.and_then(|c| world.visit_of(c)).map(|v| v.asked))
+}
+
+/// Exchanges read: those of captures; a log's lines tell of the same ones, and count where there is nothing else.
+fn counted(world: &World, core: Option<(i64, i64)>) -> u64 {
+    let is_wire = world.visits.iter().any(|v| v.vantage == Vantage::Wire);
+    let is_counted = |v: &&Visit| if is_wire { v.vantage == Vantage::Wire } else { v.vantage != Vantage::Client };
+    world.visits.iter().filter(is_counted).filter(|v| is_within(core, v.at.at)).count() as u64
 }
 
 /// A hash that is known; a log that shows no body has none.

@@ -23,7 +23,7 @@ pub static COMMAND: Command = Command {
 /// Reads the records of `crosswire map` from standard input, sorted by key and time, and writes the objects of
 /// `crosswire scan --format ndjson`, each with the `lot` it is of: input, call, window, finding, and for each lot
 /// last an object {"lot": …} with what it came to. The numbers of inputs are those of their lot. One lot is in memory
-/// at a time. Give it the options that map was given.
+/// at a time; of a lot that is one log, only what is odd or open. Give it the options that map was given.
 ///
 /// With --total it reads instead what --step plan wrote and the objects of lots, and prints the summary of a scan.
 #[derive(clap::Args)]

@@ -136,7 +136,7 @@ impl World {
         let captures = logs::align_captures(&mut tracked.visits);
         let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some(), writers);
         logs.offsets.extend(captures);
-        if past.patterns.is_some() && past.gone.exchanges > 0 {
+        if past.patterns.is_some() && past.gone.is_any {
             // One log, read alone: its own clock is the reference.
             logs.offsets.entry(0).or_insert(Some(Offset::none(0)));
         }

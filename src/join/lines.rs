@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 
 /// Lines that are looked at together; half of them wait for the next ones.
 const WAITING: usize = 2048;
+/// The same for a slice of time, whose memory was planned for: in a busy log, what is a moment apart is many lines
+/// apart.
+const SLICE_WAITING: usize = 16_384;
 /// Lines after an event in which its access line may come.
 const BEHIND: u64 = 64;
 
@@ -66,6 +69,13 @@ impl Lines {
             timed: false,
             parts: Parts::default(),
         }
+    }
+
+    /// Lines of a slice of time of a log, which answers for `core`; what is not clean is kept however much it is.
+    pub fn of_slice(endpoint: Option<&str>, core: Option<(i64, i64)>) -> Lines {
+        let mut lines = Lines::new(endpoint, SLICE_WAITING);
+        lines.parts.answer_for(core);
+        lines
     }
 
     /// Takes a line.

@@ -50,9 +50,13 @@ pub struct Past {
     pub(super) refusals: Refusals,
 }
 
-/// What retired, over all sessions.
+/// What retired, over all sessions. Counts are of what began within the time that is answered for.
 #[derive(Debug, Default)]
 pub struct Gone {
+    /// The time that is answered for, ns, the end not included; none: all.
+    pub core: Option<(i64, i64)>,
+    /// Something retired, whenever it was.
+    pub is_any: bool,
     /// Exchanges.
     pub exchanges: u64,
     /// Calls.
@@ -92,8 +96,8 @@ pub struct SessionPast {
     last: VecDeque<Visit>,
     /// When the session began, where its `initialize` was seen.
     pub(super) began: Option<Time>,
-    /// A request other than the handshake stays.
-    pub(super) has_use: bool,
+    /// When the first request behind the last handshake was answered with success.
+    pub(super) used: Option<Time>,
     /// Exchanges with a `tools/call` that were looked at.
     pub(super) tool_calls: u32,
     /// How its ids run.
@@ -175,7 +179,7 @@ impl Past {
     pub(super) fn forget(&mut self, key: &GroupKey, visit: &Visit) {
         // Without an id, requests alone make a session.
         if matches!(key, GroupKey::Client(..)) && visit.requests().next().is_none() {
-            self.gone.exchanges += 1;
+            self.gone.pass(visit.at.at);
             return;
         }
         self.gone.forget(self.sessions.entry(key.clone()).or_default(), visit);
@@ -199,13 +203,21 @@ impl Gone {
         self.order.partition_point(|o| *o < (asked.ns(), exchange)) as u64
     }
 
-    /// A line that shows but that something was answered; it has a call, if it is one.
-    pub(super) fn pass_line(&mut self, call: Option<(Time, u64)>) {
-        self.exchanges += 1;
-        if let Some((asked, exchange)) = call {
-            self.calls += 1;
-            self.unobserved += 1;
-            self.order.push((asked.ns(), exchange));
+    /// Counts an exchange; gives 1 where it began within the time that is answered for.
+    pub(super) fn pass(&mut self, began: Time) -> u64 {
+        let own = u64::from(is_within(self.core, began));
+        self.is_any = true;
+        self.exchanges += own;
+        own
+    }
+
+    /// A line that shows but that something was answered `at` a time; it has a call, if it is one.
+    pub(super) fn pass_line(&mut self, at: Time, call: Option<u64>) {
+        let own = self.pass(at);
+        if let Some(exchange) = call {
+            self.calls += own;
+            self.unobserved += own;
+            self.order.push((at.ns(), exchange));
         }
     }
 
@@ -222,11 +234,11 @@ impl Gone {
 
     /// As [`Past::forget`], for a visit of `session`.
     fn forget(&mut self, session: &mut SessionPast, visit: &Visit) {
-        self.exchanges += 1;
+        let own = self.pass(visit.at.at);
         for rpc in visit.requests() {
-            self.calls += 1;
-            self.unobserved += u64::from(!visit.place.is_frame);
-            self.tool_calls += u64::from(rpc.method.as_deref() == Some("tools/call"));
+            self.calls += own;
+            self.unobserved += own * u64::from(!visit.place.is_frame);
+            self.tool_calls += own * u64::from(rpc.method.as_deref() == Some("tools/call"));
             self.order.push((visit.asked.ns(), visit.exchange));
             if let (Some(n), true) = (rpc.id.as_ref().and_then(number), session.numbers.len() < NUMBERED) {
                 session.numbers.push((visit.asked.ns(), n));
@@ -234,6 +246,11 @@ impl Gone {
         }
         session.add(visit);
     }
+}
+
+/// Is a time within the one that is answered for?
+pub fn is_within(core: Option<(i64, i64)>, at: Time) -> bool {
+    core.is_none_or(|(from, to)| at.ns() >= from && at.ns() < to)
 }
 
 impl SessionPast {

@@ -76,7 +76,7 @@ impl Quiet {
                 continue;
             }
             let is_call = look.is_post() && r.status != Some(202);
-            parts.past().gone.pass_line(is_call.then_some((line.at.at, look.exchange)));
+            parts.past().gone.pass_line(line.at.at, is_call.then_some(look.exchange));
             if is_call {
                 if self.clients.len() <= client {
                     self.clients.resize_with(client + 1, SessionPast::default);

@@ -7,14 +7,12 @@ use std::hash::{Hash, Hasher};
 
 /// Refused requests that are remembered to know them again; with more, every one is taken for one.
 const REFUSED_ASKS: usize = 1 << 16;
-/// Refusals closer together than this are one moment, ns.
-const MOMENT_NS: i64 = 10_000_000_000;
 
 /// Refusals so far.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Moments at which a request was refused, in order.
-    moments: Vec<Time>,
+    /// The first.
+    first: Option<Time>,
     /// Refusals that no older session was seen to outlive, in order.
     unsettled: Vec<Time>,
     /// What refused requests asked for.
@@ -30,11 +28,7 @@ impl Refusals {
         let at = visit.answered();
         let place = self.unsettled.partition_point(|t| *t <= at);
         self.unsettled.insert(place, at);
-        let place = self.moments.partition_point(|t| *t <= at);
-        let near = |t: Option<&Time>| t.is_some_and(|t| at.since(*t).abs() < MOMENT_NS);
-        if !near(place.checked_sub(1).and_then(|i| self.moments.get(i))) && !near(self.moments.get(place)) {
-            self.moments.insert(place, at);
-        }
+        self.first = self.first.into_iter().chain([at]).min();
     }
 
     /// Does the visit ask for the same as one that was refused?
@@ -56,10 +50,9 @@ impl Refusals {
         true
     }
 
-    /// Was anything refused after `from` and up to `until`?
-    pub(super) fn are_between(&self, from: Time, until: Time) -> bool {
-        let next = self.moments.get(self.moments.partition_point(|t| *t < from));
-        next.is_some_and(|t| *t <= until)
+    /// Was anything refused before? A client may start anew hours later.
+    pub(super) fn are_before(&self, until: Time) -> bool {
+        self.first.is_some_and(|t| t <= until)
     }
 }
 

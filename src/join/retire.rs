@@ -20,9 +20,7 @@ use crate::mcp::{Tracked, Visit};
 use crate::model::id::RpcId;
 use crate::model::limits::{KEPT_LINES, KEPT_VISITS};
 
-/// After a refusal a client may start anew for this long, ns.
-const REINIT_NS: i64 = 600_000_000_000;
-/// The requests that follow such a start for this long show whether refused calls were sent again, ns.
+/// The requests that follow a session's start for this long show whether calls that another refused were sent again, ns.
 const FRESH_NS: i64 = 15_000_000_000;
 /// Calls of a session that a window's sequence can show.
 const FIRST_CALLS: u32 = 3;
@@ -49,6 +47,10 @@ pub struct Parts {
     nths: Vec<u32>,
     /// Exchanges that have ended.
     ended: u32,
+    /// A line had a time.
+    timed: bool,
+    /// How many may be kept; none: as `model/limits.rs` says.
+    most: Option<usize>,
 }
 
 impl Parts {
@@ -90,7 +92,7 @@ impl Parts {
                 continue;
             }
             match (fate, keys.get(v)) {
-                (Fate::Clean, _) if behind.get(v) == Some(&true) => self.past.gone.exchanges += 1,
+                (Fate::Clean, _) if behind.get(v) == Some(&true) => drop(self.past.gone.pass(visit.at.at)),
                 (Fate::Clean, Some(key)) => self.past.retire(key, visit),
                 (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
                 (Fate::Wanted, _) if self.stays == Stays::WantedWhole || odd.get(v) != Some(&false) => {
@@ -125,11 +127,17 @@ impl Parts {
             self.past.refusals.note(line);
         }
         let hung = Hangs::of_visits(lines);
+        self.timed |= lines.iter().any(|v| v.at.is_known());
         for line in all.drain(..done.min(all.len())) {
+            // Where others have a time, one whose own cannot be read stands nowhere in its session's story.
+            if self.timed && !line.at.is_known() {
+                self.kept.push(line);
+                continue;
+            }
             let key = GroupKey::of(&line);
             let begins = is_unlogged(&line) && line.carries("initialize");
             let Past { sessions, refusals, gone, .. } = &mut self.past;
-            let mut fate = if begins && refusals.are_between(line.asked.plus_ns(-REINIT_NS), line.asked) {
+            let mut fate = if begins && refusals.are_before(line.asked) {
                 Fate::Outline
             } else if begins || is_clean_line(&line) {
                 Fate::Clean
@@ -163,6 +171,12 @@ impl Parts {
         self.cap(KEPT_LINES);
     }
 
+    /// Lets it answer for a time only, and keep whatever is not clean: the memory was planned for.
+    pub(super) fn answer_for(&mut self, core: Option<(i64, i64)>) {
+        self.past.gone.core = core;
+        self.most = Some(usize::MAX);
+    }
+
     /// What is left of lines that were passed.
     pub(super) fn past(&mut self) -> &mut Past {
         &mut self.past
@@ -174,7 +188,7 @@ impl Parts {
     }
 
     fn cap(&mut self, most: usize) {
-        while let Some(visit) = self.kept.excess(most) {
+        while let Some(visit) = self.kept.excess(self.most.unwrap_or(most)) {
             self.past.dropped += 1;
             self.past.forget(&GroupKey::of(&visit), &visit);
         }
@@ -236,16 +250,19 @@ impl Parts {
 /// Does the story of its session need the visit? Notes what it adds to the story.
 fn needs(refusals: &mut Refusals, session: &mut SessionPast, visit: &Visit) -> Fate {
     let mut need = Fate::Clean;
-    if visit.carries("initialize") {
+    let begins = visit.carries("initialize");
+    if begins {
         session.began = Some(session.began.unwrap_or(visit.asked));
-        need = Fate::Outline;
     }
-    if visit.carries("notifications/initialized") {
+    if begins || visit.carries("notifications/initialized") {
         need = Fate::Outline;
-    }
-    let is_use = visit.is_post() && need == Fate::Clean;
-    if is_use && !std::mem::replace(&mut session.has_use, true) {
+        // What stands before it by a wrong clock is no use of it.
+        (session.used, session.tool_calls) = (None, 0);
+    } else if session.used.is_none_or(|t| visit.asked <= t) {
         need = Fate::Outline;
+        if visit.status.is_some_and(|s| (200..300).contains(&s)) {
+            session.used = session.used.into_iter().chain([visit.answered()]).min();
+        }
     }
     if may_be_call(visit) && session.tool_calls == 0 {
         need = Fate::Outline;
@@ -257,9 +274,9 @@ fn needs(refusals: &mut Refusals, session: &mut SessionPast, visit: &Visit) -> F
         need = Fate::Outline;
     }
     session.tool_calls += u32::from(may_be_call(visit));
-    // How a client went on after a refusal: up to its first calls, and what it sent again.
+    // How a client went on after a refusal, however long ago: up to its first calls, and what it sent again.
     if let Some(began) = session.began
-        && refusals.are_between(began.plus_ns(-REINIT_NS), visit.asked)
+        && refusals.are_before(visit.asked)
         && (session.tool_calls <= FIRST_CALLS || visit.asked.since(began) <= FRESH_NS && refusals.has_asked(visit))
     {
         need = Fate::Outline;

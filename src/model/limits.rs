@@ -114,6 +114,8 @@ pub const SCAN_IDS: usize = 1024;
 pub const SCAN_MARKS: usize = 4096;
 /// Memory that analysis takes for each byte of a log, at most; for the plan of a scan.
 pub const SCAN_LOG_FACTOR: u64 = 24;
+/// The same for a log that is folded alone, line by line, where one line in four is odd.
+pub const SCAN_ALONE_FACTOR: u64 = 8;
 /// Memory that analysis takes for each byte of a capture, at most; for the plan of a scan.
 pub const SCAN_CAPTURE_FACTOR: u64 = 4;
 /// Files that one scan follows.
@@ -192,6 +194,7 @@ pub const ALL: &[(&str, usize, &str)] = &[
     ("scan-ids", SCAN_IDS, "session ids remembered of one source of a scan"),
     ("scan-marks", SCAN_MARKS, "places of one source of a scan whose time is remembered"),
     ("scan-log-factor", SCAN_LOG_FACTOR as usize, "memory for each byte of a log that a scan plans with"),
+    ("scan-alone-factor", SCAN_ALONE_FACTOR as usize, "the same for a log that nothing else is correlated with"),
     ("scan-capture-factor", SCAN_CAPTURE_FACTOR as usize, "memory for each byte of a capture that a scan plans with"),
     ("scan-files", SCAN_FILES, "files of one scan"),
     ("scan-depth", SCAN_DEPTH, "folders inside each other that a scan enters"),

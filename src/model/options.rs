@@ -57,6 +57,8 @@ pub struct AnalyzeOptions {
     pub part_visits: usize,
     /// Fill `Sighting::detail` (headers, messages and log lines).
     pub details: bool,
+    /// Count only what began within this time, ns, the end not included; none: all.
+    pub core: Option<(i64, i64)>,
     /// `--memory SIZE`, bytes; none: the built-in caps.
     pub memory_bytes: Option<u64>,
 }

@@ -3,9 +3,10 @@
 use super::Options;
 use super::lot::Lot;
 use crate::analyze;
+use crate::analyze::alone::Alone;
 use crate::analyze::logs::Sighted;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
-use crate::model::report::Report;
+use crate::model::report::{InputInfo, Report};
 use crate::model::time::Time;
 use crate::report::baseline::Baseline;
 use crate::report::filter::Filter;
@@ -26,6 +27,12 @@ impl<'a> Folding<'a> {
         Folding { read: &options.read, filter: &options.filter, baseline: options.baseline.as_ref() }
     }
 
+    /// What folds a lot of one log line by line; none: all of the lot has to be there at once, since a line may be
+    /// of any call that another source shows, or all calls and `exchanges` are wanted.
+    pub fn alone(&self, lot: &Lot, row: InputInfo, exchanges: bool) -> Option<Alone<'a>> {
+        (lot.is_alone() && !exchanges).then(|| Alone::new(row, self.read, Self::options(lot, exchanges)))
+    }
+
     /// Folds what logs showed, in the order of the lot's inputs.
     pub fn logs(&self, lot: &Lot, sighted: Vec<Sighted>, exchanges: bool) -> Report {
         self.own(lot, analyze::fold_logs(sighted, self.read, &Self::options(lot, exchanges)))
@@ -33,7 +40,7 @@ impl<'a> Folding<'a> {
 
     /// What analysis of a lot is to keep.
     pub fn options(lot: &Lot, exchanges: bool) -> AnalyzeOptions {
-        AnalyzeOptions { exchanges, memory_bytes: Some(lot.need), ..AnalyzeOptions::default() }
+        AnalyzeOptions { exchanges, core: lot.core, memory_bytes: Some(lot.need), ..AnalyzeOptions::default() }
     }
 
     /// Of a report of all that the lot reads, what is its own and wanted.
@@ -57,9 +64,6 @@ fn keep_own(report: &mut Report, (from, to): (i64, i64)) {
     report.exchanges.retain(|e| own(e.at));
     let cited = crate::report::cited(report);
     let is_own = |c: &crate::model::report::Call| own(c.sent.or(c.issued));
-    let calls: Vec<_> = report.calls.iter().filter(|c| is_own(c)).collect();
-    report.summary.calls = calls.len() as u64;
-    report.summary.tool_calls = calls.iter().filter(|c| c.method.as_deref() == Some("tools/call")).count() as u64;
     report.sessions.retain(|s| own(s.started));
     report.summary.sessions = report.sessions.len() as u64;
     report.calls.retain(|c| is_own(c) || cited.contains(&c.key));

@@ -78,6 +78,11 @@ impl Lot {
         self.inputs.iter().map(|i| log_format(&i.format)).collect()
     }
 
+    /// Is it one log, with the lines of one who wrote it?
+    pub fn is_alone(&self) -> bool {
+        matches!(self.inputs.as_slice(), [one] if is_one_writers(&one.format))
+    }
+
     /// What came of it, where it is all that there is.
     pub fn result(&self, report: &Report) -> UnitResult {
         let mut result = UnitResult::default();
@@ -90,6 +95,11 @@ impl Lot {
         let by_name: FxHashMap<&str, &LotInput> = self.inputs.iter().map(|i| (i.name.as_str(), i)).collect();
         LotPlaces { inputs: report.inputs.iter().map(|i| by_name.get(i.name.as_str()).copied()).collect() }
     }
+}
+
+/// Is this the format of a log that has the lines of one who wrote it, and carries no others?
+pub fn is_one_writers(format: &str) -> bool {
+    log_format(format).is_some_and(|f| !f.carries)
 }
 
 /// The format of this name, if it is a log's.

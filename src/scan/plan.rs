@@ -4,10 +4,11 @@ use super::copies::{Copy, copies};
 use super::groups::groups;
 use super::items::{Item, Looked, Looking, items};
 use super::journal::{Journal, file_key};
+use super::output;
 use super::progress::Progress;
 use super::sets::{Logical, logicals};
 use super::skip::{Wanted, skip};
-use super::slices::{Unit, units};
+use super::slices::{Room, Unit, units};
 use super::source::{Passed, StoredFile};
 use super::survey::Kind;
 use super::walk::list;
@@ -144,7 +145,13 @@ impl Plan {
         self.copies = found.out.into_values().collect();
         self.logicals = logicals(&self.items, &out, &found.variants);
         let groups = groups(&self.logicals, options.together);
-        self.units = units(&self.logicals, &groups, options.memory, options.overlap_ns, options.unit_bytes);
+        let room = Room {
+            memory: options.memory,
+            overlap_ns: options.overlap_ns,
+            unit_bytes: options.unit_bytes,
+            lists_all: output::rows(options.out.as_deref(), "").wants_exchanges(),
+        };
+        self.units = units(&self.logicals, &groups, room);
     }
 
     fn take(&mut self, item: Item, wanted: Wanted) {

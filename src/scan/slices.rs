@@ -5,9 +5,10 @@
 //! come), and what it finds in the overlap is left to the slice whose time that is. So nothing is
 //! found twice, and nothing between two slices is lost.
 
+use super::lot::is_one_writers;
 use super::sets::Logical;
 use super::survey::Kind;
-use crate::model::limits::{SCAN_CAPTURE_FACTOR, SCAN_LOG_FACTOR};
+use crate::model::limits::{SCAN_ALONE_FACTOR, SCAN_CAPTURE_FACTOR, SCAN_LOG_FACTOR};
 
 /// What of one source a slice reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,25 +43,48 @@ pub struct Unit {
     pub bytes: u64,
 }
 
-/// Memory that the analysis of a source may take, bytes.
-fn need(kind: Kind, bytes: u64) -> u64 {
-    bytes.saturating_mul(match kind {
-        Kind::Capture => SCAN_CAPTURE_FACTOR,
-        _ => SCAN_LOG_FACTOR,
-    })
+/// What pieces of work are cut by.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// What one piece of work may take, bytes.
+    pub memory: u64,
+    /// What slices share with their neighbours, ns.
+    pub overlap_ns: i64,
+    /// How much of small groups is one unit, bytes.
+    pub unit_bytes: u64,
+    /// All calls and exchanges are wanted, not only those that findings cite.
+    pub lists_all: bool,
 }
 
-/// Units for all groups, in order of time. `memory`: what one piece of work may take, bytes;
-/// `unit_bytes`: how much of small groups is one unit.
-pub fn units(logicals: &[Logical], groups: &[Vec<usize>], memory: u64, overlap_ns: i64, unit_bytes: u64) -> Vec<Unit> {
+/// Memory that the analysis of sources may take.
+#[derive(Clone, Copy)]
+struct Needs {
+    log_factor: u64,
+}
+
+impl Needs {
+    /// Of sources that are correlated with each other.
+    fn of(sources: &[(usize, &Logical)], lists_all: bool) -> Needs {
+        let is_alone = matches!(sources, [(_, one)] if is_one_writers(&one.format));
+        Needs { log_factor: if is_alone && !lists_all { SCAN_ALONE_FACTOR } else { SCAN_LOG_FACTOR } }
+    }
+
+    /// For so much of one of them, bytes.
+    fn bytes(self, kind: Kind, bytes: u64) -> u64 {
+        bytes.saturating_mul(if kind == Kind::Capture { SCAN_CAPTURE_FACTOR } else { self.log_factor })
+    }
+}
+
+/// Units for all groups, in order of time.
+pub fn units(logicals: &[Logical], groups: &[Vec<usize>], room: Room) -> Vec<Unit> {
     let mut all: Vec<Unit> = vec![];
     let mut open = Unit::default();
     for group in groups {
-        let works = works(logicals, group, memory, overlap_ns);
+        let works = works(logicals, group, room);
         let bytes = |w: &Work| w.portions.iter().map(|p| p.to - p.from).sum::<u64>();
         for work in works {
             let more = bytes(&work);
-            if !open.works.is_empty() && open.bytes + more > unit_bytes {
+            if !open.works.is_empty() && open.bytes + more > room.unit_bytes {
                 all.push(std::mem::take(&mut open));
             }
             open.bytes += more;
@@ -73,32 +97,33 @@ pub fn units(logicals: &[Logical], groups: &[Vec<usize>], memory: u64, overlap_n
     all
 }
 
-fn works(logicals: &[Logical], group: &[usize], memory: u64, overlap_ns: i64) -> Vec<Work> {
+fn works(logicals: &[Logical], group: &[usize], room: Room) -> Vec<Work> {
     let sources: Vec<(usize, &Logical)> = group.iter().filter_map(|n| Some((*n, logicals.get(*n)?))).collect();
     let whole = |(n, l): &(usize, &Logical)| Portion { logical: *n, from: 0, to: l.joined.bytes(), lines: 0 };
-    let total: u64 = sources.iter().map(|(_, l)| need(l.kind, l.joined.bytes())).sum();
+    let needs = Needs::of(&sources, room.lists_all);
+    let total: u64 = sources.iter().map(|(_, l)| needs.bytes(l.kind, l.joined.bytes())).sum();
     let all = Work { portions: sources.iter().map(whole).collect(), core: None, need: total };
-    if total <= memory {
+    if total <= room.memory {
         return vec![all];
     }
-    let cuts = cuts(&sources, memory, total);
+    let cuts = cuts(&sources, needs, room.memory, total);
     if cuts.is_empty() {
         return vec![all];
     }
     let ends = cuts.iter().copied().chain([i64::MAX]);
     let begins = [i64::MIN].into_iter().chain(cuts.iter().copied());
-    let slices = begins.zip(ends).map(|core| slice(&sources, core, overlap_ns));
+    let slices = begins.zip(ends).map(|core| slice(&sources, needs, core, room.overlap_ns));
     slices.filter(|w| !w.portions.is_empty()).collect()
 }
 
 /// Times at which a group is cut so that about half of the memory is left for the overlap.
-fn cuts(sources: &[(usize, &Logical)], memory: u64, total: u64) -> Vec<i64> {
+fn cuts(sources: &[(usize, &Logical)], needs: Needs, memory: u64, total: u64) -> Vec<i64> {
     let mut steps: Vec<(i64, u64)> = vec![];
     for (_, l) in sources.iter().filter(|(_, l)| l.kind == Kind::Lines) {
         let marks = &l.marks;
         for (n, mark) in marks.iter().enumerate() {
             let end = marks.get(n + 1).map_or(l.joined.bytes(), |m| m.at);
-            steps.push((mark.ns, need(l.kind, end - mark.at)));
+            steps.push((mark.ns, needs.bytes(l.kind, end - mark.at)));
         }
     }
     steps.sort_unstable();
@@ -116,7 +141,7 @@ fn cuts(sources: &[(usize, &Logical)], memory: u64, total: u64) -> Vec<i64> {
     out
 }
 
-fn slice(sources: &[(usize, &Logical)], core: (i64, i64), overlap_ns: i64) -> Work {
+fn slice(sources: &[(usize, &Logical)], needs: Needs, core: (i64, i64), overlap_ns: i64) -> Work {
     let (from, to) = (core.0.saturating_sub(overlap_ns), core.1.saturating_add(overlap_ns));
     let mut work = Work { portions: vec![], core: Some(core), need: 0 };
     for (n, l) in sources {
@@ -128,7 +153,7 @@ fn slice(sources: &[(usize, &Logical)], core: (i64, i64), overlap_ns: i64) -> Wo
             }
         };
         if let Some(p) = portion {
-            work.need += need(l.kind, p.to - p.from);
+            work.need += needs.bytes(l.kind, p.to - p.from);
             work.portions.push(p);
         }
     }

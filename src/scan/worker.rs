@@ -54,19 +54,30 @@ impl Worker<'_> {
 
     fn logs(&self, lot: &Lot, sources: &[Source], formats: &[&'static Format], exchanges: bool) -> Report {
         let (mut sighted, mut troubles) = (vec![], vec![]);
+        let mut alone = None;
         for (input, ((source, of), format)) in (0u32..).zip(sources.iter().zip(&lot.inputs).zip(formats)) {
             let log = Log { input, name: &of.name, format, lines: of.lines, options: self.folding.read };
             let mut all = Sighted { info: logs::row(&log), records: vec![] };
+            alone = self.folding.alone(lot, logs::row(&log), exchanges);
             match source.open() {
                 Err(e) => troubles.push(e.to_string()),
-                Ok(mut open) => {
-                    let problems = logs::sight(&log, &mut open, &mut all);
-                    all.info.problems.merge(&problems);
-                }
+                Ok(mut open) => match &mut alone {
+                    Some(alone) => {
+                        let problems = logs::sight(&log, &mut open, alone);
+                        alone.info.problems.merge(&problems);
+                    }
+                    None => {
+                        let problems = logs::sight(&log, &mut open, &mut all);
+                        all.info.problems.merge(&problems);
+                    }
+                },
             }
             sighted.push(all);
         }
-        let mut report = self.folding.logs(lot, sighted, exchanges);
+        let mut report = match alone {
+            Some(alone) => self.folding.own(lot, alone.conclude()),
+            None => self.folding.logs(lot, sighted, exchanges),
+        };
         report.troubles.extend(troubles);
         report
     }

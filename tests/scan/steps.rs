@@ -272,3 +272,41 @@ fn names_and_ranges_alone() {
     let o = feed(&["map"], "none.log\n");
     assert_eq!(o.status.code(), Some(2));
 }
+
+/// One session with many calls is one lot, and of its calls none stays in memory but those that are odd.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_session_of_many_calls_is_folded_in_the_memory_of_what_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = "4f3583c7-9f2b-4dee-97a3-62c5b3853b1e";
+    let line = |n: i64| {
+        let (asked, given) = if n == 0 { ("", session) } else { (session, "") };
+        let status = if n % 10_000 == 9_999 { 502 } else { 200 };
+        format!(
+            "{{\"msec\":{}.{:03},\"remote_addr\":\"10.1.2.3\",\"request_method\":\"POST\",\"request_uri\":\"/mcp\",\"status\":{status},\
+             \"body_bytes_sent\":{},\"request_time\":0.050,\"http_mcp_session_id\":\"{asked}\",\"sent_http_mcp_session_id\":\"{given}\"}}\n",
+            DAY + n / 20,
+            n % 20 * 50,
+            200 + n % 7
+        )
+    };
+    put(dir.path(), "access.log", (0..150_000).map(line).collect::<String>());
+    let path = dir.path().to_str().unwrap();
+    let options = ["--memory", "64GiB"];
+    let steps = Steps { options: &options, split: "8MiB" };
+    let plan = steps.plan(path);
+    let records = sorted(&steps.sightings(&plan));
+    put(dir.path(), "records", &records);
+    let bounded = |kib: u32| {
+        let script = format!("ulimit -d {kib}; exec \"$0\" reduce --memory 64GiB < \"$1\"");
+        let records = dir.path().join("records");
+        let program = env!("CARGO_BIN_EXE_crosswire");
+        std::process::Command::new("sh").args(["-c", &script, program]).arg(records).output().unwrap()
+    };
+    // All calls at once are more than three times that.
+    let folded = text(&bounded(128 << 10));
+    let of_lot: Value = serde_json::from_str(folded.lines().next_back().unwrap()).unwrap();
+    assert_eq!(of_lot["lot"]["counts"]["calls"], 150_000, "{of_lot}");
+    assert_eq!(of_lot["lot"]["counts"]["findings"], 15, "{of_lot}");
+    assert!(!bounded(8 << 10).status.success(), "the bound is none");
+}

@@ -10,6 +10,7 @@ mod planning;
 mod reduce;
 mod sight;
 mod total;
+mod whole;
 
 pub use list::{given, list};
 pub use looking::look;

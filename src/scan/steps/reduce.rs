@@ -1,36 +1,41 @@
 //! The reduce step: keyed sightings in, one key after the other; findings, calls and windows out.
 
 use super::LotTotal;
+use super::whole::Whole;
+use crate::analyze::alone::Alone;
 use crate::analyze::logs::{Log, Sighted, row};
+use crate::input::log::RecordSink;
+use crate::model::report::{InputInfo, Report};
 use crate::scan::Options;
 use crate::scan::fold::Folding;
 use crate::scan::lot::{Lot, log_format};
 use crate::scan::result::UnitResult;
-use crate::scan::sightings::{Block, Payload, Stretch, parse};
+use crate::scan::sightings::{Block, Payload, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folds one lot at a time.
 pub struct Reducer<'a> {
     folding: Folding<'a>,
     key: String,
-    lot: Option<Lot>,
-    result: Option<UnitResult>,
-    /// Blocks by input, stretch and number: a task that ran twice adds nothing.
-    blocks: BTreeMap<(u32, Stretch, u64), Block>,
+    open: Open<'a>,
     done: BTreeSet<String>,
+}
+
+/// The lot whose records come.
+#[derive(Default)]
+struct Open<'a> {
+    lot: Option<Box<Lot>>,
+    result: Option<UnitResult>,
+    /// By number.
+    inputs: BTreeMap<u32, Whole>,
+    /// The only input, folded as its blocks come.
+    alone: Option<Alone<'a>>,
 }
 
 impl<'a> Reducer<'a> {
     /// Nothing read yet.
     pub fn new(options: &'a Options) -> Reducer<'a> {
-        Reducer {
-            folding: Folding::of(options),
-            key: String::new(),
-            lot: None,
-            result: None,
-            blocks: BTreeMap::new(),
-            done: BTreeSet::new(),
-        }
+        Reducer { folding: Folding::of(options), key: String::new(), open: Open::default(), done: BTreeSet::new() }
     }
 
     /// Takes a record; gives what came of the lot before, if this one is of another.
@@ -45,11 +50,9 @@ impl<'a> Reducer<'a> {
             self.key = key.to_owned();
         }
         match payload {
-            Payload::Head(lot) => self.lot = Some(*lot),
-            Payload::Result(result) => self.result = Some(*result),
-            Payload::Sightings(input, block) => {
-                self.blocks.insert((input, block.stretch, block.number), *block);
-            }
+            Payload::Head(lot) => self.open.head(lot, &self.folding),
+            Payload::Result(result) => self.open.result = Some(*result),
+            Payload::Sightings(input, block) => self.open.take(input, *block),
         }
         Ok(before)
     }
@@ -63,37 +66,61 @@ impl<'a> Reducer<'a> {
             return Ok(None);
         }
         let key = std::mem::take(&mut self.key);
-        let blocks = std::mem::take(&mut self.blocks);
-        let result = match (self.result.take(), self.lot.take()) {
+        let mut open = std::mem::take(&mut self.open);
+        let result = match (open.result.take(), open.lot.take()) {
             (Some(result), _) => result,
-            (None, Some(lot)) => self.fold(&lot, blocks),
+            (None, Some(lot)) => open.fold(&lot, &self.folding),
             (None, None) => anyhow::bail!("{key}: there are sightings, and no record that says of what"),
         };
         self.done.insert(key.clone());
         Ok(Some((LotTotal::of(key, &result), result)))
     }
+}
 
-    fn fold(&self, lot: &Lot, blocks: BTreeMap<(u32, Stretch, u64), Block>) -> UnitResult {
-        let mut inputs: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
-        for ((input, ..), block) in blocks {
-            inputs.entry(input).or_default().push(block);
+impl<'a> Open<'a> {
+    fn head(&mut self, lot: Box<Lot>, folding: &Folding<'a>) {
+        if self.lot.is_some() {
+            return;
         }
+        for (input, of) in (0u32..).zip(&lot.inputs) {
+            self.inputs.entry(input).or_default().begin(of.from);
+        }
+        if let [one] = lot.inputs.as_slice() {
+            self.alone = folding.alone(&lot, info(one, 0, folding).unwrap_or_default(), false);
+        }
+        self.lot = Some(lot);
+        self.pass();
+    }
+
+    fn take(&mut self, input: u32, block: Block) {
+        self.inputs.entry(input).or_default().take(block);
+        self.pass();
+    }
+
+    /// Folds the blocks that follow those before them.
+    fn pass(&mut self) {
+        let (Some(alone), Some(blocks)) = (&mut self.alone, self.inputs.get_mut(&0)) else { return };
+        while let Some(block) = blocks.next() {
+            add(alone, block);
+        }
+    }
+
+    fn fold(mut self, lot: &Lot, folding: &Folding<'a>) -> UnitResult {
         let (mut sighted, mut troubles) = (vec![], vec![]);
         for (input, of) in (0u32..).zip(&lot.inputs) {
             let mut all = Sighted::default();
-            match log_format(&of.format) {
-                Some(format) => {
-                    let log = Log { input, name: &of.name, format, lines: of.lines, options: self.folding.read };
-                    all.info = row(&log);
-                }
+            match info(of, input, folding) {
+                Some(info) => all.info = info,
                 None => troubles.push(format!("{}: there is no format {} of logs", of.name, of.format)),
             }
-            let mut whole = Whole { at: of.from, stretch: None, next: 0, is_good: true };
-            for block in inputs.remove(&input).unwrap_or_default() {
-                whole.take(&block);
-                all.extend(Sighted { info: block.end.unwrap_or_default(), records: block.records });
+            let (blocks, is_whole) = self.inputs.remove(&input).unwrap_or_default().finish(of.to);
+            for block in blocks {
+                match &mut self.alone {
+                    Some(alone) => add(alone, block),
+                    None => all.extend(Sighted { info: block.end.unwrap_or_default(), records: block.records }),
+                }
             }
-            if !whole.ends_at(of.to) {
+            if !is_whole {
                 troubles.push(format!(
                     "{}: not all sightings of the bytes from {} to {} are there; map and reduce it again",
                     of.name, of.from, of.to
@@ -101,37 +128,26 @@ impl<'a> Reducer<'a> {
             }
             sighted.push(all);
         }
-        let report = self.folding.logs(lot, sighted, false);
+        let report: Report = match self.alone {
+            Some(alone) => folding.own(lot, alone.conclude()),
+            None => folding.logs(lot, sighted, false),
+        };
         let mut result = lot.result(&report);
         result.troubles.extend(troubles);
         result
     }
 }
 
-/// Checks that stretches follow each other, and that each has all its blocks: silence about a piece that was lost
-/// would be a claim.
-struct Whole {
-    at: u64,
-    stretch: Option<Stretch>,
-    next: u64,
-    is_good: bool,
+fn add(alone: &mut Alone<'_>, block: Block) {
+    block.records.into_iter().for_each(|r| alone.record(r));
+    drop(alone.spent());
+    if let Some(end) = block.end {
+        alone.extend(&end);
+    }
 }
 
-impl Whole {
-    fn take(&mut self, block: &Block) {
-        if self.stretch.is_none() {
-            self.is_good &= block.stretch.from == self.at;
-            (self.stretch, self.next) = (Some(block.stretch), 0);
-        }
-        self.is_good &= self.stretch == Some(block.stretch) && block.number == self.next;
-        self.next += 1;
-        if block.end.is_some() {
-            self.at = block.stretch.to;
-            self.stretch = None;
-        }
-    }
-
-    fn ends_at(&self, to: u64) -> bool {
-        self.is_good && self.stretch.is_none() && self.at == to
-    }
+/// The row of an input of which nothing was read yet.
+fn info(of: &crate::scan::lot::LotInput, input: u32, folding: &Folding<'_>) -> Option<InputInfo> {
+    let format = log_format(&of.format)?;
+    Some(row(&Log { input, name: &of.name, format, lines: of.lines, options: folding.read }))
 }

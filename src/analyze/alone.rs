@@ -1,0 +1,80 @@
+//! A log that is read alone, folded line by line: what no rule can still need leaves memory as the lines pass.
+
+use super::{conclude, logs, read};
+use crate::input::log::RecordSink;
+use crate::join::lines::Lines;
+use crate::model::options::{AnalyzeOptions, ReadOptions};
+use crate::model::place::Place;
+use crate::model::problem::ProblemKind;
+use crate::model::record::{BoxedRecords, Record, When};
+use crate::model::report::{InputInfo, Report};
+use std::collections::BTreeMap;
+
+/// What the lines of one log left so far.
+pub struct Alone<'a> {
+    /// Its row in the report.
+    pub info: InputInfo,
+    options: &'a ReadOptions,
+    keep: AnalyzeOptions,
+    lines: Lines,
+    records: Vec<Record>,
+    /// Events that are only counted.
+    passed: BTreeMap<&'static str, u64>,
+    seen: read::Vantages,
+}
+
+impl<'a> Alone<'a> {
+    /// Nothing read yet of the log whose row is `info`. Of the calls those stay that are cited.
+    pub fn new(info: InputInfo, options: &'a ReadOptions, keep: AnalyzeOptions) -> Alone<'a> {
+        let keep = AnalyzeOptions { cited_calls_only: true, exchanges: false, ..keep };
+        let lines = Lines::of_slice(options.endpoint.as_deref(), keep.core);
+        let (records, passed, seen) = (vec![], BTreeMap::new(), read::Vantages::default());
+        Alone { info, options, keep, lines, records, passed, seen }
+    }
+
+    /// Adds what was counted over a stretch whose records were taken.
+    pub fn extend(&mut self, stretch: &InputInfo) {
+        logs::extend(&mut self.info, stretch);
+    }
+
+    /// Nothing more comes: checks the rules.
+    pub fn conclude(self) -> Report {
+        let Alone { mut info, options, keep, lines, records, passed, seen } = self;
+        seen.tell(&mut info);
+        logs::close(&mut info);
+        let parts = lines.finish(passed);
+        let gathered = read::Gathered { inputs: vec![info], records, parts, ..read::Gathered::default() };
+        conclude(gathered, options, &keep)
+    }
+}
+
+impl RecordSink for Alone<'_> {
+    fn entry(&mut self, when: Option<When>) {
+        logs::note(&mut self.info, when);
+    }
+
+    fn record(&mut self, record: Record) {
+        self.seen.add(&record);
+        match record {
+            Record::Access(record) => self.lines.access(record),
+            Record::Event(event) => {
+                if Lines::wants(&event) {
+                    self.lines.event((*event).clone());
+                }
+                match Lines::outlives(event.kind) {
+                    true => self.records.push(Record::Event(event)),
+                    false => *self.passed.entry(event.kind.name()).or_default() += 1,
+                }
+            }
+            other => self.records.push(other),
+        }
+    }
+
+    fn spent(&mut self) -> BoxedRecords {
+        self.lines.spent()
+    }
+
+    fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
+        logs::blame(&mut self.info, kind, place, text);
+    }
+}
