@@ -4,15 +4,22 @@ use crate::mcp::{Rpc, Visit};
 use crate::model::time::Time;
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 
 /// Refused requests that are remembered to know them again; with more, every one is taken for one.
 const REFUSED_ASKS: usize = 1 << 16;
+/// Refusals closer together than this are one moment, ns.
+const MOMENT_NS: i64 = 10_000_000_000;
+/// After a refusal any client may be the one that starts anew for this long, ns.
+const REINIT_NS: i64 = 600_000_000_000;
 
 /// Refusals so far.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// The first.
-    first: Option<Time>,
+    /// Moments at which a request was refused, in order.
+    moments: Vec<Time>,
+    /// Whose requests were refused.
+    peers: FxHashSet<IpAddr>,
     /// Refusals that no older session was seen to outlive, in order.
     unsettled: Vec<Time>,
     /// What refused requests asked for.
@@ -28,7 +35,12 @@ impl Refusals {
         let at = visit.answered();
         let place = self.unsettled.partition_point(|t| *t <= at);
         self.unsettled.insert(place, at);
-        self.first = self.first.into_iter().chain([at]).min();
+        let place = self.moments.partition_point(|t| *t <= at);
+        let near = |t: Option<&Time>| t.is_some_and(|t| at.since(*t).abs() < MOMENT_NS);
+        if !near(place.checked_sub(1).and_then(|i| self.moments.get(i))) && !near(self.moments.get(place)) {
+            self.moments.insert(place, at);
+        }
+        self.peers.extend(visit.peer);
     }
 
     /// Does the visit ask for the same as one that was refused?
@@ -50,9 +62,12 @@ impl Refusals {
         true
     }
 
-    /// Was anything refused before? A client may start anew hours later.
-    pub(super) fn are_before(&self, until: Time) -> bool {
-        self.first.is_some_and(|t| t <= until)
+    /// May a session that began at `began` be that of a client which was refused before `visit`? Soon after a refusal
+    /// it may be anybody's; hours later only one from the same address is believed.
+    pub(super) fn may_explain(&self, began: Time, visit: &Visit) -> bool {
+        let from = began.plus_ns(-REINIT_NS);
+        let soon = self.moments.get(self.moments.partition_point(|t| *t < from)).is_some_and(|t| *t <= visit.asked);
+        soon || visit.peer.is_some_and(|peer| self.peers.contains(&peer))
     }
 }
 

@@ -137,7 +137,7 @@ impl Parts {
             let key = GroupKey::of(&line);
             let begins = is_unlogged(&line) && line.carries("initialize");
             let Past { sessions, refusals, gone, .. } = &mut self.past;
-            let mut fate = if begins && refusals.are_before(line.asked) {
+            let mut fate = if begins && refusals.may_explain(line.asked, &line) {
                 Fate::Outline
             } else if begins || is_clean_line(&line) {
                 Fate::Clean
@@ -276,7 +276,7 @@ fn needs(refusals: &mut Refusals, session: &mut SessionPast, visit: &Visit) -> F
     session.tool_calls += u32::from(may_be_call(visit));
     // How a client went on after a refusal, however long ago: up to its first calls, and what it sent again.
     if let Some(began) = session.began
-        && refusals.are_before(visit.asked)
+        && refusals.may_explain(began, visit)
         && (session.tool_calls <= FIRST_CALLS || visit.asked.since(began) <= FRESH_NS && refusals.has_asked(visit))
     {
         need = Fate::Outline;
