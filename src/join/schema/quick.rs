@@ -172,13 +172,19 @@ fn is_integer(number: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
+/// Does the keyword ask for nothing? Those that no vocabulary knows only tell (JSON Schema 2020-12, core §6.5), and by
+/// their prefix these are such: FastMCP marks every wrapped result (`x-fastmcp-wrap-result`).
+fn is_note(keyword: &str) -> bool {
+    NOTES.contains(&keyword) || keyword.starts_with("x-")
+}
+
 fn compile(schema: &Value, depth: usize) -> Option<Quick> {
     let known = match schema {
         Value::Bool(true) => return Some(Quick::Anything),
         Value::Object(known) if depth < DEPTH => known,
         _ => return None,
     };
-    let mut asks = known.iter().filter(|(k, _)| !NOTES.contains(&k.as_str()));
+    let mut asks = known.iter().filter(|(k, _)| !is_note(k));
     let Some((key, value)) = asks.next() else { return Some(Quick::Anything) };
     if key == "anyOf" && asks.next().is_none() {
         let all: Option<Vec<Quick>> = value.as_array()?.iter().map(|s| compile(s, depth + 1)).collect();
@@ -203,7 +209,7 @@ fn typed(schema: &Map<String, Value>, depth: usize) -> Option<Typed> {
             "additionalProperties" => out.others = Some(compile(value, depth + 1)?),
             "items" => out.elements = Some(compile(value, depth + 1)?),
             "required" => {}
-            note if NOTES.contains(&note) => {}
+            note if is_note(note) => {}
             _ => return None,
         }
     }
@@ -292,6 +298,18 @@ mod tests {
         ] {
             assert!(!yes(no), "{no}");
         }
+    }
+
+    #[test]
+    fn what_a_framework_notes_asks_for_nothing() {
+        let wrapped = json!({
+            "type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"],
+            "description": "Generic wrapper for non-object return types.", "x-fastmcp-wrap-result": true
+        });
+        let quick = Quick::new(&wrapped).unwrap();
+        assert!(quick.surely_takes(br#"{"result":"a"}"#));
+        assert!(!quick.surely_takes(br#"{"result":1}"#));
+        assert!(matches!(Quick::new(&json!({"x-any": 1})), Some(Quick::Anything)));
     }
 
     #[test]
