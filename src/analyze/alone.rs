@@ -1,5 +1,6 @@
 //! A log that is read alone, folded line by line: what no rule can still need leaves memory as the lines pass.
 
+use super::along::Words;
 use super::{conclude, logs, read};
 use crate::input::log::RecordSink;
 use crate::join::lines::Lines;
@@ -8,7 +9,6 @@ use crate::model::place::Place;
 use crate::model::problem::ProblemKind;
 use crate::model::record::{BoxedRecords, Record, When};
 use crate::model::report::{InputInfo, Report};
-use std::collections::BTreeMap;
 
 /// What the lines of one log left so far.
 pub struct Alone<'a> {
@@ -18,8 +18,7 @@ pub struct Alone<'a> {
     keep: AnalyzeOptions,
     lines: Lines,
     records: Vec<Record>,
-    /// Events that are only counted.
-    passed: BTreeMap<&'static str, u64>,
+    words: Words,
     seen: read::Vantages,
 }
 
@@ -28,8 +27,8 @@ impl<'a> Alone<'a> {
     pub fn new(info: InputInfo, options: &'a ReadOptions, keep: AnalyzeOptions) -> Alone<'a> {
         let keep = AnalyzeOptions { cited_calls_only: true, exchanges: false, ..keep };
         let lines = Lines::of_slice(options.endpoint.as_deref(), keep.core);
-        let (records, passed, seen) = (vec![], BTreeMap::new(), read::Vantages::default());
-        Alone { info, options, keep, lines, records, passed, seen }
+        let (records, words, seen) = (vec![], Words::default(), read::Vantages::default());
+        Alone { info, options, keep, lines, records, words, seen }
     }
 
     /// Adds what was counted over a stretch whose records were taken.
@@ -39,10 +38,10 @@ impl<'a> Alone<'a> {
 
     /// Nothing more comes: checks the rules.
     pub fn conclude(self) -> Report {
-        let Alone { mut info, options, keep, lines, records, passed, seen } = self;
+        let Alone { mut info, options, keep, lines, records, words, seen } = self;
         seen.tell(&mut info);
         logs::close(&mut info);
-        let parts = lines.finish(passed);
+        let parts = lines.finish(words.passed);
         let gathered = read::Gathered { inputs: vec![info], records, parts, ..read::Gathered::default() };
         conclude(gathered, options, &keep)
     }
@@ -58,13 +57,8 @@ impl RecordSink for Alone<'_> {
         match record {
             Record::Access(record) => self.lines.access(record),
             Record::Event(event) => {
-                if Lines::wants(&event) {
-                    self.lines.event((*event).clone());
-                }
-                match Lines::outlives(event.kind) {
-                    true => self.records.push(Record::Event(event)),
-                    false => *self.passed.entry(event.kind.name()).or_default() += 1,
-                }
+                let kept = self.words.take(event, |event| self.lines.event(*event));
+                self.records.extend(kept.map(Record::Event));
             }
             other => self.records.push(other),
         }

@@ -92,6 +92,8 @@ impl Lines {
     fn fill(&mut self) {
         if self.records.len() + self.events.len().saturating_sub(BEHIND as usize) >= self.waiting {
             self.settle(false);
+            // Not every reader uses their room again.
+            self.spent.truncate(self.waiting);
         }
     }
 

@@ -86,17 +86,11 @@ impl<'a> Once<'a> {
 
     fn occurs(&self, body: &[u8]) -> bool {
         let Once(finder, needle) = self;
-        let mut from = 0;
-        while let Some(rest) = body.get(from..).filter(|rest| rest.len() >= finder.min_haystack_len()) {
-            let Some(at) = finder.find(rest, needle).map(|at| from + at) else { return false };
-            if is_word(body, needle, at) {
-                return true;
-            }
-            from = at + 1;
-        }
-        // Too little is left for it.
-        let left = body.get(from..).unwrap_or_default();
-        left.windows(needle.len()).enumerate().any(|(at, w)| w == *needle && is_word(body, needle, from + at))
+        is_found(body, needle, |rest| match rest.len() >= finder.min_haystack_len() {
+            true => finder.find(rest, needle),
+            // Too little is left for it.
+            false => rest.windows(needle.len()).position(|w| w == *needle),
+        })
     }
 }
 
@@ -112,6 +106,18 @@ impl Once {
     fn occurs(&self, _: &[u8]) -> bool {
         match *self {}
     }
+}
+
+/// Is the value, of which `find` gives the next place, somewhere in `body` a word of its own?
+fn is_found(body: &[u8], needle: &[u8], find: impl Fn(&[u8]) -> Option<usize>) -> bool {
+    let mut from = 0;
+    while let Some(at) = body.get(from..).and_then(&find).map(|at| from + at) {
+        if is_word(body, needle, at) {
+            return true;
+        }
+        from = at + 1;
+    }
+    false
 }
 
 /// Does what stands at `at` in `body` stand there as a word of its own?
@@ -137,14 +143,7 @@ impl<'a> Needle<'a> {
 
     /// Does it stand in `body` as a word of its own?
     pub fn occurs(&self, body: &[u8]) -> bool {
-        let (needle, mut from) = (self.0.needle(), 0);
-        while let Some(at) = body.get(from..).and_then(|rest| self.0.find(rest)).map(|at| from + at) {
-            if is_word(body, needle, at) {
-                return true;
-            }
-            from = at + 1;
-        }
-        false
+        is_found(body, self.0.needle(), |rest| self.0.find(rest))
     }
 }
 

@@ -140,7 +140,6 @@ impl<'a> Open<'a> {
 
 fn add(alone: &mut Alone<'_>, block: Block) {
     block.records.into_iter().for_each(|r| alone.record(r));
-    drop(alone.spent());
     if let Some(end) = block.end {
         alone.extend(&end);
     }
