@@ -431,7 +431,7 @@ fn pick(
         _ => None,
     };
     let echoed = |c: &HopCallId| {
-        let values = out.calls.get(*c as usize).and_then(|c| rpc(visits, c)).map(|r| &r.values.0);
+        let values = out.calls.get(*c as usize).and_then(|c| rpc(visits, c)).map(Rpc::values);
         values.zip(reply.body.as_deref()).is_some_and(|(v, body)| v.iter().any(|v| occurs(body, v)))
     };
     // A server that lets the reply out elsewhere ends the call's own stream empty at that moment.

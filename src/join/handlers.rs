@@ -79,7 +79,7 @@ impl<'w> ServerLog<'w> {
         let c = *joint.hops.last().or(joint.client.as_ref())?;
         let rpc = world.rpc_of(c).filter(|r| r.tool.is_some())?;
         // The arguments are best known where the bodies are.
-        let told = joint.client.and_then(|c| world.rpc_of(c)).filter(|_| rpc.values.0.is_empty()).unwrap_or(rpc);
+        let told = joint.client.and_then(|c| world.rpc_of(c)).filter(|_| rpc.values().is_empty()).unwrap_or(rpc);
         let asked = world.hop_call(c)?.asked;
         let slack = self.error_ns + world.visit_of(c)?.at.error_ns.min(BEGINS_NS);
         let near = self.between(asked.plus_ns(-slack - 5_000_000), asked.plus_ns(slack + BEGINS_NS)).take(LOOK_AT);
@@ -180,5 +180,5 @@ fn is_of(e: &LogEvent, rpc: &Rpc) -> bool {
 
 /// Does the line hold an argument of the call?
 fn names(e: &LogEvent, rpc: &Rpc) -> bool {
-    rpc.values.0.iter().any(|v| occurs(e.text.as_bytes(), v))
+    rpc.values().iter().any(|v| occurs(e.text.as_bytes(), v))
 }

@@ -33,6 +33,12 @@ pub enum Stays {
     },
 }
 
+fn mark(slots: &mut [bool], v: usize) {
+    if let Some(slot) = slots.get_mut(v) {
+        *slot = true;
+    }
+}
+
 /// What is decided about one exchange.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
@@ -88,18 +94,26 @@ impl<'a> Part<'a> {
         self.visits.get(r.visit as usize)?.replies.get(r.reply as usize)
     }
 
-    /// Marks every visit that is not clean by itself.
-    pub fn find_odd(&self, odd: &mut [bool], over: usize) {
-        let mut mark = |v: Option<u32>| {
-            if let Some(slot) = v.and_then(|v| odd.get_mut(v as usize)) {
-                *slot = true;
-            }
-        };
+    /// Marks every visit that is not clean by itself; in `told` those of which more than a gap is told, so that
+    /// their replies are looked at again.
+    pub fn find_odd(&self, odd: &mut [bool], told: &mut [bool], over: usize) {
         for (v, visit) in self.visits.iter().enumerate().take(over) {
             if !self.is_clean(v as u32, visit) {
-                mark(Some(v as u32));
+                mark(odd, v);
+                if !visit.request_gap && !visit.response_gap {
+                    mark(told, v);
+                }
             }
         }
+        self.find_told(told);
+        for v in (0..told.len()).filter(|v| told.get(*v) == Some(&true)) {
+            mark(odd, v);
+        }
+    }
+
+    /// Marks the visits of which ids or contents tell something.
+    fn find_told(&self, told: &mut [bool]) {
+        let mut mark = |v: Option<u32>| mark(told, v.map_or(usize::MAX, |v| v as usize));
         for oddity in &self.answers.oddities {
             let (reply, a, b) = match *oddity {
                 Oddity::OtherId { reply, carrier, owner } => (reply, Some(carrier), Some(owner)),
@@ -119,7 +133,7 @@ impl<'a> Part<'a> {
             mark(self.visit_of(*c));
             mark(other.and_then(|o| self.visit_of(o)));
         }
-        self.find_reused(odd);
+        self.find_reused(told);
     }
 
     /// Was everything asked in the visit answered once, whole and in its place?
@@ -157,7 +171,7 @@ impl<'a> Part<'a> {
     }
 
     /// An id that was used again while it was in flight.
-    fn find_reused(&self, odd: &mut [bool]) {
+    fn find_reused(&self, told: &mut [bool]) {
         for list in &self.answers.by_group {
             let mut last: FxHashMap<&RpcId, HopCallId> = FxHashMap::default();
             for &c in list {
@@ -166,11 +180,7 @@ impl<'a> Part<'a> {
                 if let Some(earlier) = last.insert(id, c)
                     && self.until(earlier) > call.asked
                 {
-                    for v in [self.visit_of(earlier), Some(call.visit)].into_iter().flatten() {
-                        if let Some(slot) = odd.get_mut(v as usize) {
-                            *slot = true;
-                        }
-                    }
+                    self.visit_of(earlier).into_iter().chain([call.visit]).for_each(|v| mark(told, v as usize));
                 }
             }
         }

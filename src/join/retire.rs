@@ -27,11 +27,12 @@ const FIRST_CALLS: u32 = 3;
 /// Exchanges of one session kept for how its ids run, or after a refusal.
 const KEPT: u32 = 256;
 
-/// An exchange that is over and goes on into the next part: whether it is odd by itself, what was decided, and as
-/// which of all it ended.
+/// An exchange that is over and goes on into the next part: whether it is odd by itself, and by more than a gap, what
+/// was decided, and as which of all it ended.
 struct Carried {
     visit: Visit,
     odd: bool,
+    told: bool,
     fate: Fate,
     nth: u32,
 }
@@ -60,20 +61,21 @@ impl Parts {
     }
 
     /// Takes exchanges that have ended; `open` are those that have begun and not ended.
-    pub fn take(&mut self, mut ended: Vec<Visit>, mut open: Vec<Visit>) {
-        ended.iter_mut().chain(&mut open).for_each(Visit::settle);
+    pub fn take(&mut self, ended: Vec<Visit>, open: Vec<Visit>) {
         let carried = std::mem::take(&mut self.carried);
         let (old, over) = (carried.len(), carried.len() + ended.len());
         let mut odd: Vec<bool> = carried.iter().map(|c| c.odd).collect();
+        let mut told: Vec<bool> = carried.iter().map(|c| c.told).collect();
         let mut fates: Vec<Fate> = carried.iter().map(|c| c.fate).collect();
         let mut nths: Vec<u32> = carried.iter().map(|c| c.nth).collect();
         nths.extend((self.ended..).take(ended.len()));
         self.ended = self.ended.saturating_add(ended.len() as u32);
         let visits: Vec<Visit> = carried.into_iter().map(|c| c.visit).chain(ended).chain(open).collect();
         odd.resize(visits.len(), false);
+        told.resize(visits.len(), false);
         fates.resize(visits.len(), Fate::Clean);
         let part = Part::new(&visits, &mut self.past, old..over, self.stays);
-        part.find_odd(&mut odd, over);
+        part.find_odd(&mut odd, &mut told, over);
         if let Stays::All { values } = self.stays {
             let go_on = part.go_on(&odd, over);
             return self.keep_all(visits.into_iter().zip(nths), &odd, &go_on, values);
@@ -87,18 +89,19 @@ impl Parts {
         for (v, (visit, nth)) in visits.into_iter().zip(nths).enumerate() {
             let fate = fates.get(v).copied().unwrap_or(Fate::Wanted);
             if go_on.get(v) == Some(&true) {
-                let odd = odd.get(v) == Some(&true);
-                self.carried.push(Carried { visit, odd, fate, nth });
+                let (odd, told) = (odd.get(v) == Some(&true), told.get(v) == Some(&true));
+                self.carried.push(Carried { visit, odd, told, fate, nth });
                 continue;
             }
             match (fate, keys.get(v)) {
                 (Fate::Clean, _) if behind.get(v) == Some(&true) => drop(self.past.gone.pass(visit.at.at)),
                 (Fate::Clean, Some(key)) => self.past.retire(key, visit),
                 (Fate::Outline, _) => self.kept.push(without_bodies(visit)),
-                (Fate::Wanted, _) if self.stays == Stays::WantedWhole || odd.get(v) != Some(&false) => {
+                (Fate::Wanted, _) if self.stays == Stays::WantedWhole || told.get(v) != Some(&false) => {
                     self.kept.push(visit);
                 }
-                // What was in flight with something odd may own its reply; its own was looked at.
+                // What was in flight with something odd may own its reply; its own was looked at. So was one before a
+                // gap.
                 _ => self.kept.push(without_replies(visit)),
             }
         }
@@ -110,7 +113,7 @@ impl Parts {
         for (v, (visit, nth)) in over.enumerate() {
             let odd = odd.get(v) != Some(&false);
             if go_on.get(v) == Some(&true) {
-                self.carried.push(Carried { visit, odd, fate: Fate::Wanted, nth });
+                self.carried.push(Carried { visit, odd, told: odd, fate: Fate::Wanted, nth });
             } else {
                 self.nths.push(nth);
                 self.kept.push(if odd { visit } else { hashed(visit, values) });

@@ -28,8 +28,13 @@ impl ArgumentValues {
 
     /// Does this hold `value`, or one that contains it or is contained in it?
     pub fn overlaps(&self, value: &[u8]) -> bool {
-        self.0.iter().any(|v| occurs(v, value) || occurs(value, v))
+        overlap(&self.0, value)
     }
+}
+
+/// Do the values hold `value`, or one that contains it or is contained in it?
+pub(super) fn overlap(values: &[Box<[u8]>], value: &[u8]) -> bool {
+    values.iter().any(|v| occurs(v, value) || occurs(value, v))
 }
 
 fn collect(value: &[u8], out: &mut Vec<Box<[u8]>>) {

@@ -1,6 +1,6 @@
 //! One JSON-RPC message of a client, with what the rules look at.
 
-use super::content::{ArgumentValues, fingerprint};
+use super::content::{ArgumentValues, fingerprint, overlap};
 use super::visit::{MessageHash, Sha256, Span};
 use crate::model::id::RpcId;
 use std::sync::{Arc, OnceLock};
@@ -31,8 +31,8 @@ pub struct Rpc {
     pub hash: MessageHash,
     /// See [`Rpc::arguments`].
     pub fingerprint: OnceLock<u64>,
-    /// Argument values that a reply may echo.
-    pub values: ArgumentValues,
+    /// See [`Rpc::values`]. Copies share it: a call that is open is joined as a copy, part after part.
+    pub values: Option<Arc<OnceLock<ArgumentValues>>>,
     /// `params.requestId` of `notifications/cancelled`.
     pub cancels: Option<RpcId>,
     /// `params._meta["claudecode/toolUseId"]`.
@@ -55,7 +55,7 @@ impl Rpc {
             tool: None,
             hash: MessageHash::unknown(),
             fingerprint: OnceLock::new(),
-            values: ArgumentValues::default(),
+            values: None,
             cancels: None,
             tool_use_id: None,
             revision: None,
@@ -74,17 +74,22 @@ impl Rpc {
         *self.fingerprint.get_or_init(|| self.asked().map_or(0, fingerprint))
     }
 
-    /// Looks for the values among the arguments, which who reads a capture leaves to who joins it: two threads share
-    /// the work.
-    pub fn settle(&mut self) {
-        if self.method.as_deref() == Some("tools/call") && self.values.0.is_empty() {
-            self.values = self.asked().map(ArgumentValues::of).unwrap_or_default();
-        }
+    /// Values among the arguments of a `tools/call` that a reply may echo, looked for when they are first asked for:
+    /// who reads a capture leaves that to who joins it.
+    pub fn values(&self) -> &[Box<[u8]>] {
+        let of_asked = || self.asked().map(ArgumentValues::of).unwrap_or_default();
+        self.values.as_ref().map_or(&[], |values| &values.get_or_init(of_asked).0)
+    }
+
+    /// Is `value` among them, or one that contains it or is contained in it?
+    pub fn overlaps(&self, value: &[u8]) -> bool {
+        overlap(self.values(), value)
     }
 
     /// Lets go of the bytes, of which nothing but what they ask for stays.
     pub fn forget_body(&mut self) {
         self.arguments();
+        self.values();
         self.body = None;
     }
 

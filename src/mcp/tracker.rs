@@ -1,6 +1,5 @@
 //! Listens to HTTP exchanges and leaves a [`Visit`] for each.
 
-use super::content::ArgumentValues;
 use super::jsonrpc::{self, Kind, Payload};
 use super::scan;
 use super::visit::{Heads, MessageHash, Reply, ReplyParts, Rpc, RpcKind, ServerRequest, Sha256, Tool, Visit, span};
@@ -57,7 +56,6 @@ impl Tracker {
         let mut rest: Vec<Visit> = self.open.into_values().collect();
         rest.sort_by_key(|v| v.exchange);
         self.tracked.visits.extend(rest);
-        self.tracked.visits.iter_mut().for_each(Visit::settle);
         self.tracked
     }
 
@@ -84,7 +82,7 @@ impl Tracker {
         let post = exchange.request.as_ref().is_some_and(|r| &*r.method == "POST");
         match jsonrpc::parse(m.data) {
             Payload::One(one) => {
-                let rpc = unsettled_rpc(&one);
+                let rpc = client_rpc(&one);
                 let visit = self.visit(exchange, Vantage::Wire);
                 take_handshake(visit, &one);
                 visit.add_rpc(rpc);
@@ -93,7 +91,7 @@ impl Tracker {
                 self.odd_elements(m, all.len(), odd);
                 let visit = self.visit(exchange, Vantage::Wire);
                 visit.request_gap |= odd > 0;
-                visit.rpc.extend(all.iter().map(unsettled_rpc));
+                visit.rpc.extend(all.iter().map(client_rpc));
             }
             Payload::Other | Payload::Invalid => {
                 let gap = exchange.request.as_ref().is_some_and(|r| r.gap);
@@ -339,8 +337,8 @@ pub fn sha256(bytes: &[u8]) -> Sha256 {
     sha2::Sha256::digest(bytes).into()
 }
 
-/// A client's message as the rules see it, when it is [settled](Rpc::settle).
-fn unsettled_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
+/// A client's message as the rules see it.
+pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
     let is_tool_call = m.method.as_deref() == Some("tools/call");
     let (mut arguments, mut name, mut meta, mut request) = (None, None, None, None);
     scan::members(m.params.unwrap_or(b""), |key, value| match key {
@@ -362,7 +360,7 @@ fn unsettled_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
         tool: name.filter(|_| is_tool_call).and_then(scan::text).map(|t| Arc::from(&*t)),
         hash: MessageHash::default(),
         fingerprint: OnceLock::new(),
-        values: ArgumentValues::default(),
+        values: is_tool_call.then(Arc::default),
         asks: span(m.raw, arguments),
         cancels: (m.method.as_deref() == Some("notifications/cancelled")).then(|| request.map(jsonrpc::id)).flatten(),
         tool_use_id: meta.and_then(|v| text_member(v, "claudecode/toolUseId")),
@@ -370,13 +368,6 @@ fn unsettled_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
         body: Some(Arc::from(m.raw)),
         method: m.method.clone(),
     }
-}
-
-/// A client's message as the rules see it.
-pub fn client_rpc(m: &jsonrpc::Message<'_>) -> Rpc {
-    let mut rpc = unsettled_rpc(m);
-    rpc.settle();
-    rpc
 }
 
 fn text_member(object: &[u8], key: &str) -> Option<Arc<str>> {
@@ -399,6 +390,7 @@ fn server_reply(exchange: &Exchange, m: &Message<'_>, one: &jsonrpc::Message<'_>
         content: OnceLock::new(),
         value: OnceLock::new(),
         shape: OnceLock::new(),
+        conforms: OnceLock::new(),
         event_id: m.event_id.map(Arc::from),
         is_event: m.is_event,
         after_gap: false,

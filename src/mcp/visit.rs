@@ -66,6 +66,8 @@ pub struct Reply {
     pub value: OnceLock<Option<u64>>,
     /// Shape of a result, once it was asked for.
     pub shape: OnceLock<Option<ShapeId>>,
+    /// The number of a schema that it was seen to satisfy.
+    pub conforms: OnceLock<u32>,
     /// The SSE event id it came with, where there was one.
     pub event_id: Option<Arc<str>>,
     /// It came on an event stream.
@@ -346,10 +348,6 @@ impl Visit {
         }
     }
 
-    /// Looks at what its messages ask, see [`Rpc::settle`].
-    pub fn settle(&mut self) {
-        self.rpc.iter_mut().for_each(Rpc::settle);
-    }
     /// Adds a message that the client sent. Most exchanges have one, so there is room for no more at first: exchanges
     /// are what is kept the longest.
     pub fn add_rpc(&mut self, rpc: Rpc) {

@@ -4,7 +4,7 @@ use super::known::ToolKey;
 use super::words::{TEXTS, Words};
 use super::{Judge, Sample};
 use crate::join::answers::HopCallId;
-use crate::mcp::content::occurs;
+use crate::mcp::content::{ArgumentValues, occurs};
 use crate::mcp::shape::{Learnt, ShapeId, Shapes};
 use crate::model::limits::SAMPLE_BYTES;
 use crate::model::time::Time;
@@ -98,7 +98,7 @@ impl Judge<'_> {
                     continue;
                 }
                 let Some((reply, body)) = self.result(call).filter(|(r, _)| !r.tool_error) else { continue };
-                let echoes = rpc.values.0.iter().any(|v| occurs(body, v));
+                let echoes = rpc.values().iter().any(|v| occurs(body, v));
                 let shape = self.known.shape_of(reply);
                 let alone = alone.get_or_insert_with(|| self.alone(list));
                 let room = self.known.sampled + body.len() <= SAMPLE_BYTES;
@@ -111,12 +111,13 @@ impl Judge<'_> {
                         habit.alone.push(shape);
                     }
                     if habit.sample.len() < SAMPLE && room {
-                        habit.sample.push(Sample { body: body.clone(), values: rpc.values.clone() });
+                        let values = ArgumentValues(rpc.values().to_vec());
+                        habit.sample.push(Sample { body: body.clone(), values });
                         habit.words.add(body);
                         self.known.sampled += body.len();
                     }
                 }
-                if !rpc.values.0.is_empty() {
+                if !rpc.values().is_empty() {
                     habit.could_echo += 1;
                     habit.echoed += u32::from(echoes);
                 }

@@ -12,8 +12,7 @@ mod words;
 use super::answers::{self, Answers, HopCall, HopCallId, NEVER, ReplyRef, rpc};
 use super::groups::{GroupId, Groups};
 use super::schema::Mismatch;
-use crate::mcp::content::ArgumentValues;
-use crate::mcp::content::occurs;
+use crate::mcp::content::{ArgumentValues, occurs};
 use crate::mcp::shape::ShapeId;
 use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::model::time::Time;
@@ -203,8 +202,8 @@ impl<'a> Judge<'a> {
             return Judged::Unclear;
         };
         let Some(body) = reply.body.as_deref() else { return Judged::Unclear };
-        let distinct = |v: &[u8]| !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v)));
-        if own.values.0.iter().any(|v| occurs(body, v) && distinct(v) && !self.is_common(call, own, v)) {
+        let distinct = |v: &[u8]| !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.overlaps(v)));
+        if own.values().iter().any(|v| occurs(body, v) && distinct(v) && !self.is_common(call, own, v)) {
             return Judged::Own;
         }
         let shape = self.known.shape_of(reply);
@@ -265,7 +264,7 @@ impl<'a> Judge<'a> {
         // This reply itself is no part of the habit.
         let (could, echoed) = (habit.could_echo.saturating_sub(u32::from(call.answer.is_some())), habit.echoed);
         let usual = could >= 3 && echoed * 10 >= could * 9;
-        usual && !reply.tool_error && !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v))
+        usual && !reply.tool_error && !own.values().is_empty() && !own.values().iter().any(|v| occurs(body, v))
     }
 
     /// Is it known of the call's tool that most of its results hold nothing of the arguments?
@@ -327,7 +326,7 @@ impl<'a> Judge<'a> {
             signs.push(Sign::SameIdHangs);
         }
         // A tool that does not echo, of a relation that holds both ways, names the other by rights.
-        let lacks_own = !own.values.0.is_empty() && !own.values.0.iter().any(|v| occurs(body, v));
+        let lacks_own = !own.values().is_empty() && !own.values().iter().any(|v| occurs(body, v));
         let mutual =
             echo.is_some() && lacks_own && !self.seldom_echoes(call, own) && self.holds_values_of(candidate, c, near);
         if mutual {
@@ -352,10 +351,10 @@ impl<'a> Judge<'a> {
     fn echo_of(&self, c: HopCallId, other: HopCallId, near: &[HopCallId], body: &[u8]) -> Option<Arc<str>> {
         let (call, own) = self.call(c)?;
         let (_, theirs) = self.call(other)?;
-        let value = theirs.values.0.iter().find(|v| {
+        let value = theirs.values().iter().find(|v| {
             occurs(body, v)
-                && !own.values.overlaps(v)
-                && !near.iter().any(|n| *n != other && self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v)))
+                && !own.overlaps(v)
+                && !near.iter().any(|n| *n != other && self.call(*n).is_some_and(|(_, r)| r.overlaps(v)))
                 && !self.is_common(call, own, v)
         })?;
         Some(Arc::from(String::from_utf8_lossy(value)))
@@ -378,10 +377,9 @@ impl<'a> Judge<'a> {
     fn holds_values_of(&self, candidate: &HopCall, c: HopCallId, near: &[HopCallId]) -> bool {
         let Some((_, body)) = self.result(candidate) else { return false };
         let Some((_, own)) = self.call(c) else { return false };
-        own.values
-            .0
+        own.values()
             .iter()
-            .any(|v| occurs(body, v) && !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.values.overlaps(v))))
+            .any(|v| occurs(body, v) && !near.iter().any(|n| self.call(*n).is_some_and(|(_, r)| r.overlaps(v))))
     }
 
     /// Looks for owners of suspect replies among unanswered calls of other sessions at the hop, and

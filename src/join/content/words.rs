@@ -19,8 +19,9 @@ const PLACES: (usize, usize) = (1 << 6, 1 << 15);
 pub(super) struct Words {
     texts: Vec<Arc<[u8]>>,
     places: Vec<u128>,
-    /// Texts that are in the index.
+    /// Texts that are in the index, and their bytes.
     indexed: usize,
+    bytes: usize,
 }
 
 impl Words {
@@ -41,32 +42,22 @@ impl Words {
         self.texts.contains(text)
     }
 
-    /// Makes the index, if a text has come since it was made.
+    /// Takes the texts into the index that have come since it was made; where it has become too small it is made anew.
     pub fn index(&mut self) {
         if self.indexed == self.texts.len() {
             return;
         }
-        self.indexed = self.texts.len();
-        let bytes: usize = self.texts.iter().map(|t| t.len()).sum();
-        let mut places = vec![0u128; (bytes / 16).next_power_of_two().clamp(PLACES.0, PLACES.1)];
-        for (n, text) in self.texts.iter().enumerate() {
-            let mut mark = |word: &[u8]| {
-                let place = place(word, places.len());
-                if let Some(p) = places.get_mut(place) {
-                    *p |= 1 << n;
-                }
-            };
-            for (at, word) in words(text) {
-                mark(word);
-                // The letter of an escape such as `\n` is no part of the word behind it.
-                if at.checked_sub(1).and_then(|i| text.get(i)) == Some(&b'\\')
-                    && let Some(rest) = word.get(1..).filter(|r| !r.is_empty())
-                {
-                    mark(rest);
-                }
-            }
+        let new = self.texts.iter().skip(self.indexed);
+        self.bytes += new.map(|t| t.len()).sum::<usize>();
+        // It has room for twice its texts.
+        if self.bytes / 32 > self.places.len() && self.places.len() < PLACES.1 || self.places.is_empty() {
+            let places = (self.bytes / 16).next_power_of_two().clamp(PLACES.0, PLACES.1);
+            (self.places, self.indexed) = (vec![0; places], 0);
         }
-        self.places = places;
+        for (n, text) in self.texts.iter().enumerate().skip(self.indexed) {
+            mark_words(text, n, &mut self.places);
+        }
+        self.indexed = self.texts.len();
     }
 
     /// The numbers (in order of being added) of the texts in which `value` stands as a word of its own.
@@ -90,6 +81,25 @@ impl Words {
             }
             None
         })
+    }
+}
+
+/// Sets the `n`th bit at the place of each word of a text.
+fn mark_words(text: &[u8], n: usize, places: &mut [u128]) {
+    let mut mark = |word: &[u8]| {
+        let place = place(word, places.len());
+        if let Some(p) = places.get_mut(place) {
+            *p |= 1 << n;
+        }
+    };
+    for (at, word) in words(text) {
+        mark(word);
+        // The letter of an escape such as `\n` is no part of the word behind it.
+        if at.checked_sub(1).and_then(|i| text.get(i)) == Some(&b'\\')
+            && let Some(rest) = word.get(1..).filter(|r| !r.is_empty())
+        {
+            mark(rest);
+        }
     }
 }
 
@@ -132,6 +142,13 @@ mod tests {
             let want: Vec<usize> = (0..texts.len()).filter(|n| occurs(texts[*n].as_bytes(), value.as_bytes())).collect();
             prop_assert_eq!(index.having(value.as_bytes()).collect::<Vec<_>>(), want.clone());
             index.index();
+            prop_assert_eq!(index.having(value.as_bytes()).collect::<Vec<_>>(), want.clone());
+            // The index grows with its texts.
+            let mut index = Words::default();
+            for t in &texts {
+                index.add(&Arc::from(t.as_bytes()));
+                index.index();
+            }
             prop_assert_eq!(index.having(value.as_bytes()).collect::<Vec<_>>(), want);
         }
     }

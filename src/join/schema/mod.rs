@@ -18,6 +18,7 @@ pub struct Schemas {
 
 /// A schema as far as it was needed.
 struct Compiled {
+    number: u32,
     quick: Option<Quick>,
     schema: serde_json::Value,
     /// None: it is no schema.
@@ -25,9 +26,9 @@ struct Compiled {
 }
 
 impl Compiled {
-    fn new(text: &str) -> Option<Compiled> {
+    fn new(number: u32, text: &str) -> Option<Compiled> {
         let schema = serde_json::from_str(text).ok()?;
-        Some(Compiled { quick: Quick::new(&schema), schema, validator: OnceLock::new() })
+        Some(Compiled { number, quick: Quick::new(&schema), schema, validator: OnceLock::new() })
     }
 
     fn surely_takes(&self, content: &[u8]) -> bool {
@@ -88,7 +89,12 @@ impl Schemas {
         let content = reply.structured()?;
         let schema = self.schema(hop, tool, at)?;
         let compiled = self.compiled(&schema)?;
+        // An exchange that goes on from part to part is looked at in each.
+        if reply.conforms.get() == Some(&compiled.number) {
+            return Some(Ok(()));
+        }
         if compiled.surely_takes(content) {
+            reply.conforms.get_or_init(|| compiled.number);
             return Some(Ok(()));
         }
         let value: serde_json::Value = serde_json::from_slice(content).ok()?;
@@ -116,6 +122,7 @@ impl Schemas {
     }
 
     fn compiled(&mut self, schema: &Arc<str>) -> Option<Arc<Compiled>> {
-        self.compiled.entry(schema.clone()).or_insert_with(|| Compiled::new(schema).map(Arc::new)).clone()
+        let number = self.compiled.len() as u32;
+        self.compiled.entry(schema.clone()).or_insert_with(|| Compiled::new(number, schema).map(Arc::new)).clone()
     }
 }

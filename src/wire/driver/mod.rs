@@ -43,6 +43,8 @@ pub struct Wire {
     free: Vec<u32>,
     latest: Option<(Key, u32)>,
     inputs: Vec<Input>,
+    /// Inputs that gave segments so far.
+    captures: u32,
     waiting: VecDeque<(u32, u32)>,
     closed: VecDeque<(u32, u32)>,
     live: usize,
@@ -77,6 +79,7 @@ impl Wire {
             free: Vec::new(),
             latest: None,
             inputs: Vec::new(),
+            captures: 0,
             waiting: VecDeque::new(),
             closed: VecDeque::new(),
             live: 0,
@@ -107,7 +110,8 @@ impl Wire {
 
     /// No more segments will come: everything that waits is delivered and every exchange ended.
     pub fn finish(&mut self, sink: &mut dyn ExchangeSink, problems: &mut [Problems]) {
-        let clock = Clock { now: Time::from_ns(i64::MAX, 0), count: self.count, disorder_ns: 0, ended: true };
+        let clock =
+            Clock { now: Time::from_ns(i64::MAX, 0), count: self.count, disorder_ns: 0, alone: true, ended: true };
         for index in 0..self.slots.len() as u32 {
             self.end(index, &clock, sink, problems);
         }
@@ -123,9 +127,13 @@ impl Wire {
         let now = segment.mark.at;
         match input.latest {
             Some(latest) if latest.at > now => input.disorder_ns = input.disorder_ns.max(latest.at.since(now)),
-            _ => input.latest = Some(segment.mark),
+            before => {
+                self.captures += u32::from(before.is_none());
+                input.latest = Some(segment.mark);
+            }
         }
-        Clock { now, count: self.count, disorder_ns: input.disorder_ns, ended: false }
+        let disorder_ns = input.disorder_ns;
+        Clock { now, count: self.count, disorder_ns, alone: self.captures == 1, ended: false }
     }
 
     /// The connection that the segment belongs to.

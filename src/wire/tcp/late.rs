@@ -12,12 +12,15 @@ use crate::wire::Close;
 
 /// How long a packet may come late: behind the acknowledgment of its bytes, or in a second capture.
 const LATE_NS: i64 = 1_000_000_000;
+/// The same in a capture that is alone: there it is late by what the capturing machine turned around, and by what
+/// the times of the file show (see [`Clock::disorder_ns`]).
+const LATE_ALONE_NS: i64 = 200_000_000;
 /// And how many segments (of any connection) may come before it.
 const LATE_SEGMENTS: u64 = 64;
-/// A hole that nobody acknowledged waits this many times longer: it will be sent again.
-const UNACKNOWLEDGED: i64 = 60;
+/// How long a hole that nobody acknowledged waits: it will be sent again.
+const UNACKNOWLEDGED_NS: i64 = 60 * LATE_NS;
 /// The same where the peer's acknowledgments are not captured.
-const UNACKNOWLEDGED_ONE_SIDED: i64 = 3;
+const UNACKNOWLEDGED_ONE_SIDED_NS: i64 = 3 * LATE_NS;
 /// After this many segments in order a connection without SYN is taken to begin where it seems to.
 const MIDSTREAM_SEGMENTS: u32 = 64;
 /// The time by which waiting is measured.
@@ -29,13 +32,18 @@ pub(crate) struct Clock {
     pub count: u64,
     /// How far times of this input step back, ns: packets may come that much later still.
     pub disorder_ns: i64,
+    /// All segments are of one input.
+    pub alone: bool,
     /// Nothing more will come.
     pub ended: bool,
 }
 
 impl Clock {
-    fn is_over(&self, since: Time, arrived: u64, times: i64) -> bool {
-        let wait = LATE_NS.saturating_add(self.disorder_ns.saturating_mul(2)).saturating_mul(times);
+    /// Has what has waited since then waited for `wait_ns`, as far as times can be trusted?
+    fn is_over(&self, since: Time, arrived: u64, wait_ns: i64) -> bool {
+        // Times that step back do so in all that is measured by them.
+        let disorder_ns = self.disorder_ns.saturating_mul(2).saturating_mul((wait_ns / LATE_NS).max(1));
+        let wait = wait_ns.saturating_add(disorder_ns);
         self.ended || (self.count.saturating_sub(arrived) >= LATE_SEGMENTS && self.now.since(since) >= wait)
     }
 }
@@ -46,7 +54,7 @@ impl Reassembler {
         let begun = self.a.started && self.b.started;
         if !self.over && !begun {
             let settled = clock.disorder_ns == 0 && self.segments >= MIDSTREAM_SEGMENTS;
-            if settled || clock.is_over(self.first.at, self.first_count, 1) {
+            if settled || clock.is_over(self.first.at, self.first_count, LATE_NS) {
                 self.begin_midstream(out);
             }
         }
@@ -63,7 +71,7 @@ impl Reassembler {
         let mut settled = false;
         for d in [&mut self.a, &mut self.b] {
             if let Some(fin) = d.fin.filter(|_| !d.fin_settled)
-                && clock.is_over(fin.mark.at, fin.arrived, 1)
+                && clock.is_over(fin.mark.at, fin.arrived, LATE_NS)
             {
                 d.fin_settled = true;
                 settled = true;
@@ -80,12 +88,13 @@ impl Reassembler {
         if hole.suspect && self.of(side).held.first().is_some_and(|(_, held)| held.origin.trust != Trust::Suspect) {
             return None;
         }
-        let times = match (hole.acked, self.of(side.other()).seen) {
-            (true, _) => 1,
-            (false, true) => UNACKNOWLEDGED,
-            (false, false) => UNACKNOWLEDGED_ONE_SIDED,
+        let wait_ns = match (hole.acked, self.of(side.other()).seen) {
+            (true, _) if clock.alone => LATE_ALONE_NS,
+            (true, _) => LATE_NS,
+            (false, true) => UNACKNOWLEDGED_NS,
+            (false, false) => UNACKNOWLEDGED_ONE_SIDED_NS,
         };
-        clock.is_over(hole.at, hole.arrived, times).then_some(hole)
+        clock.is_over(hole.at, hole.arrived, wait_ns).then_some(hole)
     }
 
     fn give_up(&mut self, side: Side, mut hole: Hole, out: &mut impl Output) {
