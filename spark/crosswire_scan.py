@@ -7,7 +7,7 @@ one machine. One file without further dependencies than PySpark 3.3 or later; do
 
 What stands behind `--` goes to `crosswire map` and `crosswire reduce`.
 
-Steps (crosswire-map(1)): list and look, plan on the driver, map, shuffle by lot and time, reduce, total on the
+Steps (crosswire-map(1)): list and look, plan on the driver (with clocks told in between, where needed), map, shuffle by lot and time, reduce, total on the
 driver. Every step is a pure function of its lines, so a task that runs twice, or on another machine, changes
 nothing, and a lot that is missing in the end is trouble.
 """
@@ -232,7 +232,17 @@ def scan(sc, options):
 
     parts = options.partitions or sc.defaultParallelism * 3
     looks = look_and_map(sc, binary, to_look, ["map", "--step", "look"], looked_file, looked_bytes, parts)
-    _, plan = binary.once(["map", "--step", "plan", *split], said + looks.collect())
+    looked = said + looks.collect()
+    _, plan = binary.once(["map", "--step", "plan", *split], looked)
+    # Clocks of what is cut by time come first, and then into the plan, by which every task has them.
+    probes = [l for l in plan if l.startswith('{"probe"')]
+
+    def of_probe(name):
+        return lambda line: json.loads(line)["probe"][name]
+
+    if probes:
+        clocks = look_and_map(sc, binary, probes, ["map", "--step", "clocks"], of_probe("files"), of_probe("bytes"), parts)
+        _, plan = binary.once(["map", "--step", "plan", *split], looked + clocks.collect())
     tasks = [l for l in plan if l.startswith('{"tasks"')]
     told = [l for l in plan if not l.startswith('{"tasks"')]
 

@@ -3,6 +3,7 @@
 pub mod alone;
 mod along;
 mod beside;
+pub mod clocks;
 mod inputs;
 pub mod logs;
 mod parts;
@@ -51,6 +52,10 @@ pub fn run_sources(
 
 /// Reports what some logs showed: `logs` in the order of their numbers as inputs.
 pub fn fold_logs(logs: Vec<logs::Sighted>, read: &ReadOptions, options: &AnalyzeOptions) -> Report {
+    conclude(gathered(logs), read, options)
+}
+
+fn gathered(logs: Vec<logs::Sighted>) -> read::Gathered {
     let mut gathered = read::Gathered::default();
     for mut log in logs {
         let mut seen = read::Vantages::default();
@@ -60,7 +65,7 @@ pub fn fold_logs(logs: Vec<logs::Sighted>, read: &ReadOptions, options: &Analyze
         gathered.inputs.push(log.info);
         gathered.records.append(&mut log.records);
     }
-    conclude(gathered, read, options)
+    gathered
 }
 
 /// Correlates all that was read, and checks the rules.
@@ -71,7 +76,7 @@ fn conclude(gathered: read::Gathered, read: &ReadOptions, options: &AnalyzeOptio
         let text = || format!("kept-visits: {} exchanges that are not clean were too many to keep", past.dropped);
         info.problems.add(ProblemKind::LimitHit, || "", text);
     }
-    let mut world = World::new(tracked, records, read, past, known, writers::writers(&inputs));
+    let mut world = World::new(tracked, records, read, past, known, writers::writers(&inputs), &options.clocks);
     for (input, info) in (0u32..).zip(&inputs) {
         let offset = world.logs.offsets.get(&input).copied().flatten().unwrap_or(Offset::none(0));
         world.input_start.extend(info.first.map(|t| (input, offset.apply(t))));

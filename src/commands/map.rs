@@ -3,7 +3,7 @@
 use super::bulk::{self, BulkArgs};
 use super::{CLEAN, Command, TROUBLE, complain, values};
 use crate::scan::Options;
-use crate::scan::steps::{self, Line, Sighting};
+use crate::scan::steps::{self, Line, Planned, Sighting, TaskLine, Told};
 use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub static COMMAND: Command = Command {
 /// Reads lines from standard input and writes lines. With names, or names with two bytes of a log, separated by tabs,
 /// everything named is looked at, planned and mapped in this process. On a cluster the steps are run one by one
 /// (spark/crosswire_scan.py does): --step list writes what is to be looked at, --step look says what each file or
-/// range is, --step plan makes tasks of all that, and without --step tasks become sightings. `crosswire reduce` folds
+/// range is, --step plan makes tasks of all that (after --step clocks where it asks for that), and without --step tasks become sightings. `crosswire reduce` folds
 /// these, sorted by key and time. `crosswire scan` is the same by the same functions on one machine.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:\n  \
@@ -47,7 +47,7 @@ pub static COMMAND: Command = Command {
     sighting in the record; the least 64-bit number where there is none.\n\n\
     Payloads: PAYLOAD is `1`, the version, and a letter, and base64 of a zstd frame behind it (no padding). `h`: the frame is \
     a JSON object that says what the lot is made of (key, core, need, inputs with name, folder, format, from, to, \
-    lines and files). `r`: a lot that one task had whole, because it holds captures or recordings; the frame is a JSON \
+    lines, files and clock). `r`: a lot that one task had whole, because it holds captures or recordings; the frame is a JSON \
     object of what came of it (findings, windows, calls, files, problems, troubles, counts, parts). `s`: sightings; \
     before the base64 stand the number of the input in the lot and a full stop, and the frame has a stretch of plain \
     bytes (from, to), the number of the block in it, whether it is the last and then counts and problems, and the \
@@ -79,8 +79,10 @@ enum Step {
     List,
     /// What each of these is
     Look,
-    /// Tasks
+    /// Tasks; where clocks have to be told first, what is to be read for that and nothing else
     Plan,
+    /// Clocks, of what --step plan says has to be read for them; it is given these beside all looks then
+    Clocks,
     /// Sightings of tasks, or of names and ranges
     Sight,
 }
@@ -100,10 +102,15 @@ impl Map {
             Step::Plan => {
                 let given = bulk::lines().filter(|l| l.as_ref().map_or(true, |(_, text)| !text.is_empty()));
                 let lines = given.map(|l| l.and_then(|(n, text)| line(n, &text))).collect::<anyhow::Result<_>>()?;
-                let (told, tasks) = steps::plan(lines, &options, self.split);
-                write(&Line::Plan(Box::new(told)), &mut out)?;
-                tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
+                match steps::plan(lines, &options, self.split) {
+                    Planned::Probes(probes) => probes.into_iter().try_for_each(|p| write(&Line::Probe(p), &mut out))?,
+                    Planned::Tasks(told, tasks) => {
+                        write(&Line::Plan(told), &mut out)?;
+                        tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
+                    }
+                }
             }
+            Step::Clocks => self.clocks(&options, &mut out)?,
             Step::Sight => {
                 let is_clean = self.sight(&options, &mut out)?;
                 out.flush()?;
@@ -141,6 +148,21 @@ impl Map {
         Ok(())
     }
 
+    fn clocks(&self, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
+        let copies = self.copies()?;
+        let sighting = Sighting { options, at: &copies };
+        for given in bulk::lines() {
+            let (n, text) = given?;
+            match line(n, &text)? {
+                Line::Probe(probe) => write(&sighting.clocks(&probe)?, out)?,
+                // Nothing has to be told for this plan.
+                Line::Plan(_) | Line::Tasks(_) => {}
+                _ => anyhow::bail!("{}: expected what is to be read for clocks, as --step plan writes it", bulk::at(n)),
+            }
+        }
+        Ok(())
+    }
+
     /// Was everything there?
     fn sight(&self, options: &Options, out: &mut dyn Write) -> anyhow::Result<bool> {
         let copies = self.copies()?;
@@ -172,7 +194,7 @@ impl Map {
             };
             looked.extend(steps::look(&look, options)?);
         }
-        let (told, tasks) = steps::plan(looked, options, self.split);
+        let (told, tasks) = self.plan(looked, &sighting, options)?;
         let broken = told.broken.iter().map(|b| format!("{}: {}", b.name, b.why));
         for text in told.troubles.iter().cloned().chain(broken) {
             complain(&text);
@@ -180,6 +202,25 @@ impl Map {
         }
         tasks.iter().try_for_each(|t| sighting.run(t, out))?;
         Ok(is_clean)
+    }
+
+    /// The plan, with clocks told where that has to come first.
+    fn plan(
+        &self,
+        mut lines: Vec<Line>,
+        sighting: &Sighting<'_>,
+        options: &Options,
+    ) -> anyhow::Result<(Box<Told>, Vec<TaskLine>)> {
+        loop {
+            match steps::plan(lines.clone(), options, self.split) {
+                Planned::Tasks(told, tasks) => return Ok((told, tasks)),
+                Planned::Probes(probes) => {
+                    for probe in &probes {
+                        lines.push(sighting.clocks(probe)?);
+                    }
+                }
+            }
+        }
     }
 
     fn copies(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {

@@ -12,7 +12,7 @@ use crate::mcp::visit::{Reply, Rpc, Visit};
 use crate::mcp::{RpcKind, Tracked};
 use crate::model::exchange::{End, Mark};
 use crate::model::id::SessionId;
-use crate::model::options::ReadOptions;
+use crate::model::options::{GivenClock, ReadOptions};
 use crate::model::place::{InputId, Vantage};
 use crate::model::record::{ClientOutcome, Record};
 use crate::model::report::CallKey;
@@ -124,7 +124,7 @@ pub const CLIENT_TIMEOUT_NS: i64 = 300_000_000_000;
 
 impl World {
     /// Joins what the exchanges left. The first `known` visits are what was kept of earlier parts, `past` is what
-    /// else they left; `writers` says which logs are one in turn.
+    /// else they left; `writers` says which logs are one in turn, `clocks` what is known of their clocks before.
     pub fn new(
         mut tracked: Tracked,
         records: Vec<Record>,
@@ -132,9 +132,11 @@ impl World {
         mut past: Past,
         known: usize,
         writers: FxHashMap<InputId, InputId>,
+        clocks: &[Option<GivenClock>],
     ) -> World {
         let captures = logs::align_captures(&mut tracked.visits);
-        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), past.patterns.is_some(), writers);
+        let is_joined = past.patterns.is_some();
+        let mut logs = logs::read(records, &mut tracked, options.endpoint.as_deref(), is_joined, writers, clocks);
         logs.offsets.extend(captures);
         if past.patterns.is_some() && past.gone.is_any {
             // One log, read alone: its own clock is the reference.

@@ -1,6 +1,7 @@
 //! How far one clock is off another, from moments that both saw: by how much, and whether it also
 //! runs faster or slower.
 
+use crate::model::options::GivenClock;
 use crate::model::time::Time;
 
 /// An offset with its error, ns.
@@ -34,6 +35,8 @@ const SPAN_NS: i64 = 60 * SECOND_NS;
 const AMOUNT_NS: i64 = 50_000_000;
 /// No clock that anyone keeps is this wrong, ns a second: the moments are not the same ones.
 const FASTEST_NS_PER_S: i64 = 5_000_000;
+/// What a clock of which no drift is known may gain or lose, ns a second: what quartz does, where nothing keeps it.
+const WANDER_NS_PER_S: i64 = 10_000;
 /// Moments that a line is laid through.
 const LOOK_AT: usize = 400;
 
@@ -41,6 +44,21 @@ impl Offset {
     /// A clock that is right, as far as `error_ns`.
     pub const fn none(error_ns: i64) -> Offset {
         Offset { ns: 0, error_ns, drift: None }
+    }
+
+    /// As it was given, for times about `at`: the further from where it was told, the less exactly it is known.
+    pub fn given(clock: GivenClock, at: Time) -> Offset {
+        let drift =
+            |(ns_per_s, error_ns_per_s, from_ns)| Drift { ns_per_s, error_ns_per_s, from: Time::from_ns(from_ns, 9) };
+        let (after_ns, drift) = (at.since(Time::from_ns(clock.at_ns, 9)).saturating_abs(), clock.drift.map(drift));
+        let wander = grown(drift.map_or(WANDER_NS_PER_S, |d| d.error_ns_per_s), after_ns);
+        Offset { ns: clock.ns, error_ns: clock.error_ns.saturating_add(wander), drift }
+    }
+
+    /// To be given to others; it was told about `at`.
+    pub fn to_give(self, at: Time) -> GivenClock {
+        let drift = self.drift.map(|d| (d.ns_per_s, d.error_ns_per_s, d.from.ns()));
+        GivenClock { ns: self.ns, error_ns: self.error_ns, at_ns: at.ns(), drift }
     }
 
     /// What is added to a time of the source, ns.

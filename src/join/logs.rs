@@ -10,6 +10,7 @@ use super::unlogged::{Unlogged, is_unlogged};
 use super::{clients, ordered, sightings};
 use crate::mcp::Tracked;
 use crate::mcp::visit::{Visit, without_slash};
+use crate::model::options::GivenClock;
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::record::{AccessRecord, LogEvent, LogEventKind, Record, When};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -71,13 +72,15 @@ pub fn align_captures(visits: &mut [Visit]) -> FxHashMap<InputId, Option<Offset>
 const SAME_CLOCK_NS: i64 = 2_000_000;
 
 /// Turns records into visits beside those of `tracked`, aligned.
-/// `is_joined`: lines of the only log were joined while it was read. `writers`: see [`Sources::writer`].
+/// `is_joined`: lines of the only log were joined while it was read. `writers`: see [`Sources::writer`]. `clocks`: what
+/// is known of them before, by input.
 pub fn read(
     records: Vec<Record>,
     tracked: &mut Tracked,
     endpoint: Option<&str>,
     is_joined: bool,
     writers: FxHashMap<InputId, InputId>,
+    clocks: &[Option<GivenClock>],
 ) -> Logs {
     let (mut access, mut events, mut calls, mut messages) = (vec![], vec![], vec![], vec![]);
     for r in records {
@@ -113,7 +116,8 @@ pub fn read(
     let first_client = tracked.visits.len() as u32;
     tracked.visits.extend(own);
     logs.clients = (first_client..tracked.visits.len() as u32).collect();
-    align(&mut tracked.visits, first_log, &mut logs);
+    let given = (0..).zip(clocks).filter_map(|(input, clock)| Some((input, (*clock)?)));
+    align(&mut tracked.visits, first_log, &mut logs, &given.collect());
     let mut inputs: Vec<InputId> =
         tracked.visits.iter().filter(|v| v.vantage != Vantage::Client && !v.place.is_frame).map(|v| v.input).collect();
     inputs.sort_unstable();
@@ -201,8 +205,9 @@ pub(super) fn name_sessions<'e>(visits: &mut [Visit], events: impl Iterator<Item
     logged
 }
 
-/// Puts every log on the reference clock: that of the captures, else of the first of those logs that can be aligned.
-fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
+/// Puts every log on the reference clock: that of the captures, else the one by which clocks are `given`, else that of
+/// the first of those logs that can be aligned.
+fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs, given: &FxHashMap<InputId, GivenClock>) {
     let mut reference: Vec<Tick> = vec![];
     visits.iter().take(first_log).for_each(|v| clock::ticks(v, &mut reference));
     // Requests in order say nothing new where packets name every call; between logs they do.
@@ -215,9 +220,12 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         .collect();
     // Proxies' clocks first: they have the finest times and the most keys.
     inputs.sort_unstable();
-    inputs.dedup_by_key(|(_, input)| *input);
+    // One can have a proxy's lines and a server's words, and others stand between these.
+    let mut known = FxHashSet::default();
+    inputs.retain(|(_, input)| known.insert(*input));
     let of_one = |(_, input): &(u8, InputId)| inputs.first().is_some_and(|(_, i)| logs.sources.are_one(*i, *input));
-    if !wire && inputs.iter().all(of_one) && has_times(visits.get(first_log..).unwrap_or_default()) {
+    if !wire && given.is_empty() && inputs.iter().all(of_one) && has_times(visits.get(first_log..).unwrap_or_default())
+    {
         logs.offsets.extend(inputs.iter().map(|(_, input)| (*input, Some(Offset::none(0)))));
         return;
     }
@@ -246,11 +254,11 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
                 ticks.push(clock::created(input, s, w.at, w.error_ns));
             }
         }
-        if ticks.is_empty() {
-            continue;
-        }
         // One writer has one clock, in however many files.
         let writer = logs.sources.writer(input);
+        if ticks.is_empty() && !given.contains_key(&writer) {
+            continue;
+        }
         ticks.iter_mut().for_each(|t| t.input = writer);
         match sources.iter_mut().find(|s| s.input == writer) {
             Some(source) => source.ticks.append(&mut ticks),
@@ -258,7 +266,7 @@ fn align(visits: &mut [Visit], first_log: usize, logs: &mut Logs) {
         }
         written.entry(writer).or_default().push(input);
     }
-    let offsets = islands::offsets(reference, sources);
+    let offsets = islands::offsets(reference, sources, given);
     let files = offsets.into_iter().flat_map(|(writer, found)| {
         written.remove(&writer).unwrap_or_default().into_iter().map(move |input| (input, found))
     });

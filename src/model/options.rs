@@ -3,6 +3,7 @@
 use super::filter::FrameFilter;
 use super::place::Vantage;
 use super::zone::Zone;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How inputs are to be read. `Default` is what `crosswire analyze FILE` does.
@@ -61,4 +62,21 @@ pub struct AnalyzeOptions {
     pub core: Option<(i64, i64)>,
     /// `--memory SIZE`, bytes; none: the built-in caps.
     pub memory_bytes: Option<u64>,
+    /// What is known already of the inputs' clocks, by number; none, or no more: nothing.
+    pub clocks: Vec<Option<GivenClock>>,
+}
+
+/// How far the clock of a log is off that of the others it is taken together with, as a larger part of all showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenClock {
+    /// Added to its times, ns.
+    pub ns: i64,
+    /// The truth lies within this of it where that was told, ns.
+    pub error_ns: i64,
+    /// When that was, ns since 1970 on its clock.
+    pub at_ns: i64,
+    /// What the offset grows by in a second of its clock, ns; how exactly that is known; and when the offset was as
+    /// stated, ns since 1970 on its clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<(i64, i64, i64)>,
 }

@@ -40,7 +40,8 @@ impl<'a> Folding<'a> {
 
     /// What analysis of a lot is to keep.
     pub fn options(lot: &Lot, exchanges: bool) -> AnalyzeOptions {
-        AnalyzeOptions { exchanges, core: lot.core, memory_bytes: Some(lot.need), ..AnalyzeOptions::default() }
+        let clocks = lot.inputs.iter().map(|i| i.clock).collect();
+        AnalyzeOptions { exchanges, core: lot.core, memory_bytes: Some(lot.need), clocks, ..AnalyzeOptions::default() }
     }
 
     /// Of a report of all that the lot reads, what is its own and wanted.

@@ -7,6 +7,7 @@
 use super::items::Looked;
 use super::result::UnitResult;
 use super::source::StoredFile;
+use crate::model::options::GivenClock;
 use anyhow::Context;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// What the first line must say for the rest to be understood.
 const SCHEMA: &str = concat!("crosswire.scan-checkpoint/1 ", env!("CARGO_PKG_VERSION"), " ", env!("CROSSWIRE_COMMIT"));
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
@@ -29,6 +30,9 @@ struct Line<'a> {
     /// Fingerprint of a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
+    /// Fingerprint of what was read to tell clocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clocks: Option<String>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     of: Option<&'a RawValue>,
 }
@@ -47,6 +51,7 @@ pub struct Journal {
     end: u64,
     looked: FxHashMap<String, Span>,
     units: FxHashMap<String, Span>,
+    clocks: FxHashMap<String, Span>,
 }
 
 /// What makes a stored file the same one: its name, its length, and its last change or, of an object, its entity tag.
@@ -94,6 +99,8 @@ impl Journal {
                 self.looked.insert(key, span);
             } else if let Some(key) = parsed.unit {
                 self.units.insert(key, span);
+            } else if let Some(key) = parsed.clocks {
+                self.clocks.insert(key, span);
             }
             at += n as u64;
         }
@@ -110,7 +117,7 @@ impl Journal {
         let Some(file) = &self.file else { return Ok(()) };
         file.set_len(0)?;
         self.end = 0;
-        self.append(&Line { schema: Some(SCHEMA.to_owned()), file: None, unit: None, of: None })?;
+        self.append(&Line { schema: Some(SCHEMA.to_owned()), ..Line::default() })?;
         Ok(())
     }
 
@@ -143,7 +150,7 @@ impl Journal {
     /// If it cannot be written.
     pub fn note_looked(&mut self, key: &str, looked: &Looked) -> anyhow::Result<()> {
         let of = serde_json::value::to_raw_value(looked)?;
-        let span = self.append(&Line { schema: None, file: Some(key.to_owned()), unit: None, of: Some(&of) })?;
+        let span = self.append(&Line { file: Some(key.to_owned()), of: Some(&of), ..Line::default() })?;
         self.looked.extend(span.map(|s| (key.to_owned(), s)));
         Ok(())
     }
@@ -159,8 +166,7 @@ impl Journal {
     /// If it cannot be written.
     pub fn note_unit(&mut self, fingerprint: &str, result: &UnitResult) -> anyhow::Result<()> {
         let of = serde_json::value::to_raw_value(result)?;
-        let span =
-            self.append(&Line { schema: None, file: None, unit: Some(fingerprint.to_owned()), of: Some(&of) })?;
+        let span = self.append(&Line { unit: Some(fingerprint.to_owned()), of: Some(&of), ..Line::default() })?;
         self.units.extend(span.map(|s| (fingerprint.to_owned(), s)));
         if let Some(file) = &self.file {
             file.sync_data().context("the checkpoint cannot be written")?;
@@ -168,19 +174,35 @@ impl Journal {
         Ok(())
     }
 
+    /// Clocks that were told from what has this fingerprint.
+    pub fn clocks(&self, fingerprint: &str) -> Option<Vec<Option<GivenClock>>> {
+        self.read(self.clocks.get(fingerprint).copied())
+    }
+
+    /// Remembers them.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn note_clocks(&mut self, fingerprint: &str, clocks: &[Option<GivenClock>]) -> anyhow::Result<()> {
+        let of = serde_json::value::to_raw_value(clocks)?;
+        let span = self.append(&Line { clocks: Some(fingerprint.to_owned()), of: Some(&of), ..Line::default() })?;
+        self.clocks.extend(span.map(|s| (fingerprint.to_owned(), s)));
+        Ok(())
+    }
+
     /// Leaves what a finished scan used, so that the checkpoint does not grow from scan to scan.
     ///
     /// # Errors
     /// If it cannot be written anew.
-    pub fn keep_only(&mut self, files: &[String], units: &[String]) -> anyhow::Result<()> {
+    pub fn keep_only(&mut self, files: &[String], clocks: &[String], units: &[String]) -> anyhow::Result<()> {
         let (Some(path), Some(old)) = (self.path.clone(), self.file.take()) else { return Ok(()) };
         let beside = path.with_extension("new");
         let mut out = BufWriter::new(File::create(&beside).with_context(|| format!("{}", beside.display()))?);
-        let first = Line { schema: Some(SCHEMA.to_owned()), file: None, unit: None, of: None };
+        let first = Line { schema: Some(SCHEMA.to_owned()), ..Line::default() };
         serde_json::to_writer(&mut out, &first)?;
         out.write_all(b"\n")?;
-        let spans =
-            files.iter().filter_map(|f| self.looked.get(f)).chain(units.iter().filter_map(|u| self.units.get(u)));
+        let (files, clocks) = (files.iter().map(|k| self.looked.get(k)), clocks.iter().map(|k| self.clocks.get(k)));
+        let spans = files.chain(clocks).chain(units.iter().map(|k| self.units.get(k))).flatten();
         for span in spans {
             let mut text = vec![0; span.bytes];
             old.read_exact_at(&mut text, span.at)?;
@@ -227,7 +249,7 @@ mod tests {
             assert_eq!(Journal::open(&path).unwrap().unit("z").unwrap().files, ["z"]);
         }
         let mut journal = Journal::open(&path).unwrap();
-        journal.keep_only(&[], &["b".to_owned()]).unwrap();
+        journal.keep_only(&[], &[], &["b".to_owned()]).unwrap();
         let journal = Journal::open(&path).unwrap();
         assert!(journal.unit("a").is_none() && journal.unit("b").is_some());
         std::fs::write(&path, "something else\n").unwrap();

@@ -6,6 +6,7 @@ use super::sets::Logical;
 use super::slices::Work;
 use crate::input::log::{Format, described};
 use crate::input::{Detected, formats, named};
+use crate::model::options::GivenClock;
 use crate::model::report::Report;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct LotInput {
     pub lines: u64,
     /// Its files, oldest first.
     pub files: Vec<FileLines>,
+    /// What is known of its clock before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<GivenClock>,
 }
 
 /// Which lines of a source are in one of its files.
@@ -67,6 +71,7 @@ impl Lot {
                 to: p.to,
                 lines: p.lines,
                 files: l.joined.files(),
+                clock: p.clock,
             })
         };
         let inputs: Vec<LotInput> = work.portions.iter().filter_map(input).collect();
@@ -78,9 +83,9 @@ impl Lot {
         self.inputs.iter().map(|i| log_format(&i.format)).collect()
     }
 
-    /// Is it one log, with the lines of one who wrote it?
+    /// Is it one log, with the lines of one who wrote it, and its own clock?
     pub fn is_alone(&self) -> bool {
-        matches!(self.inputs.as_slice(), [one] if is_one_writers(&one.format))
+        matches!(self.inputs.as_slice(), [one] if one.clock.is_none() && is_one_writers(&one.format))
     }
 
     /// What came of it, where it is all that there is.

@@ -2,9 +2,10 @@
 //! and analysed piece by piece in bounded memory, so that an interruption costs little.
 //!
 //! `walk` lists files, `items` finds what is in them and `survey` what each is; `copies` and `sets` say
-//! what is one source, `groups` which sources saw the same traffic, `slices` what is done at once;
+//! what is one source, `groups` which sources saw the same traffic, `slices` what is done at once, `clocks` how far their clocks are off;
 //! `worker` does it, `journal` remembers it, `run` puts all together.
 
+mod clocks;
 mod copies;
 mod fold;
 mod groups;

@@ -1,5 +1,6 @@
 //! The plan of a scan: everything that is looked at, put together and cut, before any is analysed.
 
+use super::clocks::{Probe, probes};
 use super::copies::{Copy, copies};
 use super::groups::groups;
 use super::items::{Item, Looked, Looking, items};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub logicals: Vec<Logical>,
     /// The work, in order of time.
     pub units: Vec<Unit>,
+    /// What is read to tell clocks before that.
+    pub probes: Vec<Probe>,
     /// Left out because another source holds it.
     pub copies: Vec<Copy>,
     /// Copies that differ from another source, read by themselves.
@@ -152,6 +155,7 @@ impl Plan {
             lists_all: output::rows(options.out.as_deref(), "").wants_exchanges(),
         };
         self.units = units(&self.logicals, &groups, room);
+        self.probes = probes(&self.logicals, &groups, &self.units, room);
     }
 
     fn take(&mut self, item: Item, wanted: Wanted) {

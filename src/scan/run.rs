@@ -1,5 +1,6 @@
 //! Runs a plan: units on several threads within the memory, results in the order of the plan.
 
+use super::clocks;
 use super::copies::Copy;
 use super::fold::Folding;
 use super::journal::Journal;
@@ -7,14 +8,14 @@ use super::output;
 use super::plan::{Plan, Told, plan};
 use super::progress::Progress;
 use super::result::{Counts, FileProblem, UnitResult};
-use super::slices::Unit;
+use super::slices::{Unit, Work};
 use super::source::Passed;
 use super::summary::Table;
 use super::worker::Worker;
 use super::{Broken, Options, Stop};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Units that may be done ahead of the one whose result is awaited, for each thread.
@@ -114,7 +115,8 @@ pub fn run(
     }
     let mut journal = options.checkpoint.as_deref().map_or(Ok(Journal::default()), Journal::open)?;
     let mut plan = plan(options, &mut journal, progress, stop)?;
-    let prints: Vec<String> = plan.units.iter().map(|u| fingerprint(u, &plan, options)).collect();
+    let clocks = tell_clocks(&mut plan, options, &mut journal, progress, stop)?;
+    let prints: Vec<String> = plan.units.iter().map(|u| fingerprint(&u.works, &plan, options)).collect();
     let told = plan.told(options);
     let mut outcome = Outcome { unchanged: plan.unchanged, units: plan.units.len() as u64, ..Outcome::of(told) };
     let passed = Passed::default();
@@ -135,14 +137,66 @@ pub fn run(
         output::write(out, &outcome, &mut prints.iter().map(|p| journal.unit(p)))?;
     }
     match options.is_incremental {
-        true => journal.keep_only(&plan.keys, &prints)?,
+        true => journal.keep_only(&plan.keys, &clocks, &prints)?,
         false => journal.remove()?,
     }
     Ok(outcome)
 }
 
-/// What a unit's result depends on: contents, names, portions, options, and the program.
-fn fingerprint(unit: &Unit, plan: &Plan, options: &Options) -> String {
+/// Tells the clocks of what is cut into slices; gives the fingerprints of what that was done with.
+fn tell_clocks(
+    plan: &mut Plan,
+    options: &Options,
+    journal: &mut Journal,
+    progress: &Progress,
+    stop: Stop<'_>,
+) -> anyhow::Result<Vec<String>> {
+    let probes = std::mem::take(&mut plan.probes);
+    let prints: Vec<String> =
+        probes.iter().map(|p| fingerprint(std::slice::from_ref(&p.work), plan, options)).collect();
+    let mut clocks: Vec<_> = prints.iter().map(|p| journal.clocks(p)).collect();
+    let missing: Vec<usize> = (0..probes.len()).filter(|n| clocks.get(*n).is_some_and(Option::is_none)).collect();
+    let works = || missing.iter().filter_map(|n| Some(&probes.get(*n)?.work));
+    let passed = Passed::default();
+    let bytes = |w: &Work| w.portions.iter().map(|p| p.to - p.from).sum::<u64>();
+    progress.begin("telling clocks", &passed, works().map(bytes).sum());
+    let worker = Worker { logicals: &plan.logicals, folding: Folding::of(options), passed };
+    let most = works().map(|w| w.need).max().unwrap_or(0).max(1);
+    let threads = options.jobs.min((options.memory / most) as usize).clamp(1, missing.len().max(1));
+    let (next, results) = (AtomicUsize::new(0), Mutex::new((journal, &mut clocks)));
+    let error = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(n) = missing.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+                    let (Some(probe), Some(print)) = (probes.get(n), prints.get(n)) else { break };
+                    if stop.is_set() {
+                        break;
+                    }
+                    // A source that cannot be opened is told by the work that reads it.
+                    let told = worker.clocks(&probe.work).unwrap_or_default();
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (journal, clocks) = &mut *results;
+                    if let Err(e) = journal.note_clocks(print, &told) {
+                        error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                    }
+                    if let Some(slot) = clocks.get_mut(n) {
+                        *slot = Some(told);
+                    }
+                }
+            });
+        }
+    });
+    anyhow::ensure!(!stop.is_set(), super::STOPPED);
+    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)?;
+    for (probe, told) in probes.iter().zip(clocks) {
+        clocks::give(probe, &told.unwrap_or_default(), &mut plan.units);
+    }
+    Ok(prints)
+}
+
+/// What the result of work depends on: contents, names, portions, clocks, options, and the program.
+fn fingerprint(works: &[Work], plan: &Plan, options: &Options) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
         digest.update(text.len().to_le_bytes());
@@ -151,10 +205,10 @@ fn fingerprint(unit: &Unit, plan: &Plan, options: &Options) -> String {
     add(concat!(env!("CARGO_PKG_VERSION"), " ", env!("CROSSWIRE_COMMIT")));
     add(&options.reading());
     add(&options.asked);
-    for work in &unit.works {
+    for work in works {
         add(&format!("{:?}", work.core));
         for p in &work.portions {
-            add(&format!("{} {} {}", p.from, p.to, p.lines));
+            add(&format!("{} {} {} {:?}", p.from, p.to, p.lines, p.clock));
             for n in plan.logicals.get(p.logical).map_or(&[][..], |l| &l.items) {
                 let Some(item) = plan.items.get(*n) else { continue };
                 add(&item.name);

@@ -9,6 +9,7 @@ use super::lot::is_one_writers;
 use super::sets::Logical;
 use super::survey::Kind;
 use crate::model::limits::{SCAN_ALONE_FACTOR, SCAN_CAPTURE_FACTOR, SCAN_LOG_FACTOR};
+use crate::model::options::GivenClock;
 
 /// What of one source a slice reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,14 @@ pub struct Portion {
     pub to: u64,
     /// Lines before it.
     pub lines: u64,
+    /// What is known of its clock before.
+    pub clock: Option<GivenClock>,
+}
+
+impl Portion {
+    fn whole(logical: usize, l: &Logical) -> Portion {
+        Portion { logical, from: 0, to: l.joined.bytes(), lines: 0, clock: None }
+    }
 }
 
 /// What is given to analysis at once.
@@ -28,6 +37,8 @@ pub struct Portion {
 pub struct Work {
     /// The sources.
     pub portions: Vec<Portion>,
+    /// Number of the group that they are of.
+    pub group: usize,
     /// The time that it answers for, ns, the end not included; none: all.
     pub core: Option<(i64, i64)>,
     /// Memory that it may take, bytes, as far as can be told.
@@ -58,13 +69,13 @@ pub struct Room {
 
 /// Memory that the analysis of sources may take.
 #[derive(Clone, Copy)]
-struct Needs {
+pub(super) struct Needs {
     log_factor: u64,
 }
 
 impl Needs {
     /// Of sources that are correlated with each other.
-    fn of(sources: &[(usize, &Logical)], lists_all: bool) -> Needs {
+    pub fn of(sources: &[(usize, &Logical)], lists_all: bool) -> Needs {
         let is_alone = matches!(sources, [(_, one)] if is_one_writers(&one.format));
         Needs { log_factor: if is_alone && !lists_all { SCAN_ALONE_FACTOR } else { SCAN_LOG_FACTOR } }
     }
@@ -79,8 +90,8 @@ impl Needs {
 pub fn units(logicals: &[Logical], groups: &[Vec<usize>], room: Room) -> Vec<Unit> {
     let mut all: Vec<Unit> = vec![];
     let mut open = Unit::default();
-    for group in groups {
-        let works = works(logicals, group, room);
+    for (number, group) in groups.iter().enumerate() {
+        let works = works(logicals, number, group, room);
         let bytes = |w: &Work| w.portions.iter().map(|p| p.to - p.from).sum::<u64>();
         for work in works {
             let more = bytes(&work);
@@ -97,12 +108,12 @@ pub fn units(logicals: &[Logical], groups: &[Vec<usize>], room: Room) -> Vec<Uni
     all
 }
 
-fn works(logicals: &[Logical], group: &[usize], room: Room) -> Vec<Work> {
+fn works(logicals: &[Logical], number: usize, group: &[usize], room: Room) -> Vec<Work> {
     let sources: Vec<(usize, &Logical)> = group.iter().filter_map(|n| Some((*n, logicals.get(*n)?))).collect();
-    let whole = |(n, l): &(usize, &Logical)| Portion { logical: *n, from: 0, to: l.joined.bytes(), lines: 0 };
+    let whole = |(n, l): &(usize, &Logical)| Portion::whole(*n, l);
     let needs = Needs::of(&sources, room.lists_all);
     let total: u64 = sources.iter().map(|(_, l)| needs.bytes(l.kind, l.joined.bytes())).sum();
-    let all = Work { portions: sources.iter().map(whole).collect(), core: None, need: total };
+    let all = Work { portions: sources.iter().map(whole).collect(), group: number, core: None, need: total };
     if total <= room.memory {
         return vec![all];
     }
@@ -112,7 +123,7 @@ fn works(logicals: &[Logical], group: &[usize], room: Room) -> Vec<Work> {
     }
     let ends = cuts.iter().copied().chain([i64::MAX]);
     let begins = [i64::MIN].into_iter().chain(cuts.iter().copied());
-    let slices = begins.zip(ends).map(|core| slice(&sources, needs, core, room.overlap_ns));
+    let slices = begins.zip(ends).map(|core| slice(&sources, needs, core, number, room.overlap_ns));
     slices.filter(|w| !w.portions.is_empty()).collect()
 }
 
@@ -141,15 +152,22 @@ fn cuts(sources: &[(usize, &Logical)], needs: Needs, memory: u64, total: u64) ->
     out
 }
 
-fn slice(sources: &[(usize, &Logical)], needs: Needs, core: (i64, i64), overlap_ns: i64) -> Work {
+/// What is read of the sources of a group for a time.
+pub(super) fn slice(
+    sources: &[(usize, &Logical)],
+    needs: Needs,
+    core: (i64, i64),
+    group: usize,
+    overlap_ns: i64,
+) -> Work {
     let (from, to) = (core.0.saturating_sub(overlap_ns), core.1.saturating_add(overlap_ns));
-    let mut work = Work { portions: vec![], core: Some(core), need: 0 };
+    let mut work = Work { portions: vec![], group, core: Some(core), need: 0 };
     for (n, l) in sources {
         let portion = match l.kind {
             Kind::Lines => portion(*n, l, (from, to)),
             _ => {
                 let meets = l.span.is_none_or(|(first, last)| first < to && last >= from);
-                meets.then(|| Portion { logical: *n, from: 0, to: l.joined.bytes(), lines: 0 })
+                meets.then(|| Portion::whole(*n, l))
             }
         };
         if let Some(p) = portion {
@@ -166,5 +184,5 @@ fn portion(logical: usize, l: &Logical, (from, to): (i64, i64)) -> Option<Portio
     let begin = marks.iter().rev().find(|m| m.ns < from);
     let end = marks.iter().find(|m| m.ns > to).map_or(l.joined.bytes(), |m| m.at);
     let (at, lines) = begin.map_or((0, 0), |m| (m.at, m.lines));
-    (at < end).then_some(Portion { logical, from: at, to: end, lines })
+    (at < end).then_some(Portion { logical, from: at, to: end, lines, clock: None })
 }

@@ -2,6 +2,7 @@
 //! one by one (`analyze::logs`) and folded together (`fold`), as on a cluster; captures and recordings, whose
 //! exchanges are one stream of events, are read and folded in one go.
 
+use super::clocks;
 use super::fold::Folding;
 use super::lot::Lot;
 use super::result::UnitResult;
@@ -14,6 +15,7 @@ use crate::analyze::logs::{self, Log, Sighted};
 use crate::input::Source;
 use crate::input::log::Format;
 use crate::input::packed::Packed;
+use crate::model::options::GivenClock;
 use crate::model::report::Report;
 
 /// What every unit is done with.
@@ -42,6 +44,15 @@ impl Worker<'_> {
         }
         out.parts = rows.finish()?;
         Ok(out)
+    }
+
+    /// The clocks of the sources of a piece of work, which are logs, in its order.
+    ///
+    /// # Errors
+    /// If one cannot be opened.
+    pub fn clocks(&self, work: &Work) -> anyhow::Result<Vec<Option<GivenClock>>> {
+        let sources: Vec<Source> = work.portions.iter().filter_map(|p| self.source(p)).collect();
+        clocks::told(&Lot::of(work, self.logicals), &sources, self.folding.read)
     }
 
     fn analyse(&self, lot: &Lot, work: &Work, exchanges: bool) -> anyhow::Result<Report> {

@@ -1,6 +1,7 @@
 //! A scan in steps, for cluster engines: each reads lines and writes lines, and can run anywhere, and twice.
 //!
-//! `list` says what is to be looked at, `look` what a file or a stretch of one is, `plan` makes tasks of all that,
+//! `list` says what is to be looked at, `look` what a file or a stretch of one is, `plan` makes tasks of all that
+//! (where it cuts a group of logs into slices, first probes, of which `clocks` tells the sources' clocks),
 //! `sight` (the map) turns a task into keyed sightings, `reduce` folds those of one key after the other, and `total`
 //! adds up. `crosswire scan` does the same by the same functions in one process.
 
@@ -14,7 +15,7 @@ mod whole;
 
 pub use list::{given, list};
 pub use looking::look;
-pub use planning::plan;
+pub use planning::{Planned, plan};
 pub use reduce::Reducer;
 pub use sight::Sighting;
 pub use total::{LotTotal, total};
@@ -25,11 +26,12 @@ pub use super::plan::Told;
 use super::source::{Place, StoredFile, Way};
 use super::stretch::Part;
 use crate::input::objects::{self, Facts};
+use crate::model::options::GivenClock;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One line between two steps, a JSON object with one member.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
     /// A sentence about something that cannot be read.
@@ -40,6 +42,10 @@ pub enum Line {
     Looked(FileLine, Looked),
     /// What a stretch of a file is.
     Part(FileLine, Part),
+    /// What is read to tell clocks.
+    Probe(Probe),
+    /// The clocks that a probe showed: its key, and of each input.
+    Clocks(String, Vec<Option<GivenClock>>),
     /// All that the plan says beside the tasks.
     Plan(Box<Told>),
     /// What is mapped at once.
@@ -118,6 +124,19 @@ pub enum Task {
         /// Its inputs.
         sources: Vec<SourceLine>,
     },
+}
+
+/// What is read of a group of logs that is cut into slices of time, to tell their clocks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Probe {
+    /// The lot.
+    pub lot: Lot,
+    /// Its inputs.
+    pub sources: Vec<SourceLine>,
+    /// Plain bytes that are read.
+    pub bytes: u64,
+    /// The files that they are in.
+    pub files: Vec<String>,
 }
 
 /// A source that analysis reads as one input.

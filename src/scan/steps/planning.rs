@@ -1,22 +1,32 @@
 //! Tasks from all looks: the plan of a scan, in pieces that do not need each other.
 
-use super::{FileLine, Line, PartLine, SourceLine, Task, TaskLine, Told, record_key};
+use super::{FileLine, Line, PartLine, Probe, SourceLine, Task, TaskLine, Told, record_key};
+use crate::model::options::GivenClock;
 use crate::scan::Options;
+use crate::scan::clocks::give;
 use crate::scan::items::{Looked, Looking};
 use crate::scan::lot::{Lot, log_format};
 use crate::scan::plan::Plan;
 use crate::scan::sets::Logical;
-use crate::scan::slices::Work;
+use crate::scan::slices::{Portion, Work};
 use crate::scan::source::{Passed, StoredFile, Way};
 use crate::scan::stretch::{Cut, Part, RANGES, merge};
 use crate::scan::survey::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes a plan of all that was found: what it says, and the tasks, of about `split` bytes each where they can be cut.
-pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> (Told, Vec<TaskLine>) {
+/// What comes of all that was found.
+pub enum Planned {
+    /// Clocks have to be told first; then all that was found has to be planned again, with them.
+    Probes(Vec<Probe>),
+    /// What the plan says, and the tasks.
+    Tasks(Box<Told>, Vec<TaskLine>),
+}
+
+/// Makes a plan of all that was found, with tasks of about `split` bytes each where they can be cut.
+pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> Planned {
     let mut plan = Plan::default();
-    let mut cuts = BTreeMap::new();
-    let found = found(lines, &mut plan, &mut cuts);
+    let (mut cuts, mut clocks) = (BTreeMap::new(), BTreeMap::new());
+    let found = found(lines, &mut plan, &mut cuts, &mut clocks);
     let (files, mut looked): (Vec<StoredFile>, Vec<Looked>) = found.into_iter().unzip();
     let kept = plan.wanted(files.clone(), options);
     let mut names = files.iter().map(|f| f.name.clone());
@@ -25,13 +35,30 @@ pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> (Told, Vec<TaskL
     let looking =
         Looking { options: &options.read, folder: options.temporary(), passed: Passed::default(), stop: &never };
     plan.put_together(&kept, looked, &looking, options);
+    let mut missing = vec![];
+    for probe in std::mem::take(&mut plan.probes) {
+        let lot = Lot::of(&probe.work, &plan.logicals);
+        match clocks.get(&lot.key) {
+            Some(told) => give(&probe, told, &mut plan.units),
+            None => missing.push((probe, lot)),
+        }
+    }
     let works: Vec<&Work> = plan.units.iter().flat_map(|u| &u.works).collect();
-    let tasks = Tasks { plan: &plan, cuts, split }.of(&works);
-    (plan.told(options), tasks)
+    let tasks = Tasks { plan: &plan, cuts, split };
+    if !missing.is_empty() {
+        return Planned::Probes(missing.into_iter().map(|(probe, lot)| tasks.probe(&probe.work, lot)).collect());
+    }
+    let tasks = tasks.of(&works);
+    Planned::Tasks(Box::new(plan.told(options)), tasks)
 }
 
 /// The files in order of their names, with the looks at them.
-fn found(lines: Vec<Line>, plan: &mut Plan, cuts: &mut BTreeMap<String, Vec<Cut>>) -> Vec<(StoredFile, Looked)> {
+fn found(
+    lines: Vec<Line>,
+    plan: &mut Plan,
+    cuts: &mut BTreeMap<String, Vec<Cut>>,
+    clocks: &mut BTreeMap<String, Vec<Option<GivenClock>>>,
+) -> Vec<(StoredFile, Looked)> {
     let mut files: BTreeMap<String, (FileLine, Option<Looked>, Vec<Part>)> = BTreeMap::new();
     for line in lines {
         match line {
@@ -43,7 +70,8 @@ fn found(lines: Vec<Line>, plan: &mut Plan, cuts: &mut BTreeMap<String, Vec<Cut>
                 files.entry(file.name.clone()).or_insert((file, None, vec![])).2.push(part);
             }
             // The tasks to look are answered by what was found.
-            Line::Look(_) | Line::Plan(_) | Line::Tasks(_) | Line::Lot(_) => {}
+            Line::Look(_) | Line::Probe(_) | Line::Plan(_) | Line::Tasks(_) | Line::Lot(_) => {}
+            Line::Clocks(key, told) => drop(clocks.insert(key, told)),
         }
     }
     let mut out = vec![];
@@ -68,6 +96,20 @@ struct Tasks<'a> {
 }
 
 impl Tasks<'_> {
+    fn probe(&self, work: &Work, lot: Lot) -> Probe {
+        let sources = self.sources(work);
+        let bytes = work.portions.iter().map(|p| p.to - p.from).sum();
+        let mut files: Vec<String> = sources.iter().flat_map(|s| &s.parts).map(|p| p.file.name.clone()).collect();
+        files.sort();
+        files.dedup();
+        Probe { lot, sources, bytes, files }
+    }
+
+    fn sources(&self, work: &Work) -> Vec<SourceLine> {
+        let source = |p: &Portion| Some(self.source(self.plan.logicals.get(p.logical)?, p.from, p.to));
+        work.portions.iter().filter_map(source).collect()
+    }
+
     fn of(&self, works: &[&Work]) -> Vec<TaskLine> {
         let logicals = &self.plan.logicals;
         // Stretches of logs by source: where they begin and end, and which lots want them.
@@ -78,9 +120,7 @@ impl Tasks<'_> {
             let lot = Lot::of(work, logicals);
             let key = record_key(number, &lot);
             if lot.log_formats().is_none() {
-                let sources =
-                    work.portions.iter().filter_map(|p| Some(self.source(logicals.get(p.logical)?, p.from, p.to)));
-                lots.push((number, Task::Lot { key, sources: sources.collect(), lot }));
+                lots.push((number, Task::Lot { key, sources: self.sources(work), lot }));
                 continue;
             }
             for (input, p) in (0u32..).zip(&work.portions) {

@@ -1,10 +1,11 @@
 //! The map step: a task in, keyed sightings out.
 
-use super::{PartLine, SourceLine, Task, TaskLine};
+use super::{Line, PartLine, Probe, SourceLine, Task, TaskLine};
 use crate::analyze::logs::{Log, sight};
 use crate::input::Source;
 use crate::input::packed::Packed;
 use crate::scan::Options;
+use crate::scan::clocks;
 use crate::scan::fold::Folding;
 use crate::scan::joined::{Joined, Part};
 use crate::scan::lot::{Lot, log_format};
@@ -46,8 +47,21 @@ impl Sighting<'_> {
                 }
             }
         }
-        let failed = containers.places.iter().find_map(|(name, place)| Some((name, place.failure()?)));
-        failed.map_or(Ok(()), |(name, why)| bail!("{name}: {why}"))
+        containers.there()
+    }
+
+    /// Tells the clocks of what a probe reads.
+    ///
+    /// # Errors
+    /// Where a file cannot be opened, or an object not be read to its end.
+    pub fn clocks(&self, probe: &Probe) -> anyhow::Result<Line> {
+        let mut containers = Containers::default();
+        let stretches = probe.lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
+        let sources: Vec<Source> =
+            probe.sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, &mut containers)).collect();
+        let told = clocks::told(&probe.lot, &sources, &self.options.read)?;
+        containers.there()?;
+        Ok(Line::Clocks(probe.lot.key.clone(), told))
     }
 
     fn log(
@@ -123,6 +137,14 @@ impl Sighting<'_> {
             is_torn: p.torn,
             is_plain: p.plain,
         }
+    }
+}
+
+impl Containers {
+    /// Was all there to be read to its end?
+    fn there(&self) -> anyhow::Result<()> {
+        let failed = self.places.iter().find_map(|(name, place)| Some((name, place.failure()?)));
+        failed.map_or(Ok(()), |(name, why)| bail!("{name}: {why}"))
     }
 }
 
