@@ -12,6 +12,7 @@ use crate::model::place::{InputId, Vantage};
 use crate::model::time::Time;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
 /// One moment of a source that another may have seen too.
@@ -273,17 +274,11 @@ fn pattern(reference: &[Tick], log: &[Tick], (a, b): Keys<'_>, without: u64, bin
         }
     }
     let wide = (error / bin_ns).clamp(1, 8);
-    // An exchange counts once on either side, however many keys it has and whatever it is near to.
-    let count = |bin: i64| {
-        let near = || (bin - wide..=bin + wide).filter_map(|b| bins.get(&b)).flatten();
-        let mine: FxHashSet<i64> = near().map(|(at, _)| at.ns()).collect();
-        let theirs: FxHashSet<i64> = near().map(|(at, delta)| at.plus_ns(*delta).ns()).collect();
-        mine.len().min(theirs.len())
-    };
+    let counts = meeting(&bins, wide);
     // Of equals, the one nearest to "no offset".
-    let best = bins.keys().copied().max_by_key(|b| (count(*b), -b.abs()))?;
-    let most = count(best);
-    let rival = bins.keys().filter(|b| (**b - best).abs() > 2 * wide).map(|b| count(*b)).max().unwrap_or(0);
+    let (best, most) = counts.iter().copied().max_by_key(|(b, count)| (*count, -b.abs()))?;
+    let far = counts.iter().filter(|(b, _)| (b - best).abs() > 2 * wide);
+    let rival = far.map(|(_, count)| *count).max().unwrap_or(0);
     // Two clocks are more often right than off by just so much; what is told finely needs no such belief.
     let near_zero = !is_fine && best.abs() <= wide + 1;
     if most < ENOUGH && !(near_zero && most >= fewest(reference, log)) || !near_zero && rival * 10 >= most * 8 {
@@ -295,6 +290,41 @@ fn pattern(reference: &[Tick], log: &[Tick], (a, b): Keys<'_>, without: u64, bin
     let near: Vec<(Time, i64)> =
         b.iter().filter_map(|(key, mine)| Some(nearest(&rough, within, mine, a.get(key)?))).flatten().collect();
     Some((most, drift::fit(near, error).filter(|o| o.error_ns < BIN_NS).unwrap_or(rough)))
+}
+
+/// Of each bin how many meet in it and the `wide` ones on either side, in order. An exchange counts once on either side,
+/// however many keys it has and whatever it is near to.
+fn meeting(bins: &FxHashMap<i64, Vec<(Time, i64)>>, wide: i64) -> Vec<(i64, usize)> {
+    let mut all: Vec<(i64, &[(Time, i64)])> = bins.iter().map(|(bin, pairs)| (*bin, pairs.as_slice())).collect();
+    all.sort_unstable_by_key(|(bin, _)| *bin);
+    // Bins come in at one end and go out at the other, so that no pair is looked at for each bin that it is near.
+    let (mut mine, mut theirs): (FxHashMap<i64, u32>, FxHashMap<i64, u32>) = Default::default();
+    let (mut coming, mut going) = (all.iter().peekable(), all.iter().peekable());
+    let count = |(bin, _): &(i64, &[(Time, i64)])| {
+        while let Some((_, pairs)) = coming.next_if(|(b, _)| *b <= bin + wide) {
+            for (at, delta) in *pairs {
+                *mine.entry(at.ns()).or_default() += 1;
+                *theirs.entry(at.plus_ns(*delta).ns()).or_default() += 1;
+            }
+        }
+        while let Some((_, pairs)) = going.next_if(|(b, _)| *b < bin - wide) {
+            for (at, delta) in *pairs {
+                leave(&mut mine, at.ns());
+                leave(&mut theirs, at.plus_ns(*delta).ns());
+            }
+        }
+        (*bin, mine.len().min(theirs.len()))
+    };
+    all.iter().map(count).collect()
+}
+
+fn leave(counts: &mut FxHashMap<i64, u32>, key: i64) {
+    if let Entry::Occupied(mut n) = counts.entry(key) {
+        *n.get_mut() -= 1;
+        if *n.get() == 0 {
+            n.remove();
+        }
+    }
 }
 
 /// Of pairs near the best offset, those within `width` of each other that are about the most exchanges:
@@ -369,10 +399,32 @@ pub fn shift(v: &mut Visit, offset: &Offset) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn tick(at_ms: i64, key: u64, exact: bool) -> Tick {
         let exact = exact.then_some(Exact::Call);
         Tick { input: 0, at: Time::from_ns(at_ms * 1_000_000, 3), error_ns: 1_000_000, key, exact, whose: 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn what_meets_is_counted_as_if_each_bin_were_counted_by_itself(
+            pairs in prop::collection::vec((-6i64..6, 0i64..5, 0i64..5), 0..40),
+            wide in 1i64..4,
+        ) {
+            let mut bins: FxHashMap<i64, Vec<(Time, i64)>> = FxHashMap::default();
+            for (bin, at, delta) in &pairs {
+                bins.entry(*bin).or_default().push((Time::from_ns(*at, 9), *delta));
+            }
+            let mut want: Vec<(i64, usize)> = bins.keys().map(|bin| {
+                let near = || pairs.iter().filter(|(b, ..)| (b - bin).abs() <= wide);
+                let mine: FxHashSet<i64> = near().map(|(_, at, _)| *at).collect();
+                let theirs: FxHashSet<i64> = near().map(|(_, at, delta)| at + delta).collect();
+                (*bin, mine.len().min(theirs.len()))
+            }).collect();
+            want.sort_unstable();
+            prop_assert_eq!(meeting(&bins, wide), want);
+        }
     }
 
     #[test]

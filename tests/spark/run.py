@@ -251,6 +251,19 @@ def logs_and_captures(archive, work):
     return folders["logs"], folders["captures"]
 
 
+def two_clocks(folder):
+    """Logs of two proxies that saw the same sessions, the inner one seven seconds fast and the only one in the end."""
+    import random
+
+    start = 1791158400
+    edge = lines_of(5, start, 6000, 14, random.Random(5))
+    inner = lines_of(5, start + 7, 6000, 14, random.Random(5))
+    for name, lines in (("edge", edge[: len(edge) * 4 // 10]), ("inner", inner)):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "access.log").write_text("\n".join(lines) + "\n")
+    return folder
+
+
 def map_rate(run, archive):
     """How fast one core maps, in bytes a second, against `scan --jobs 1`."""
 
@@ -262,7 +275,9 @@ def map_rate(run, archive):
 
     listed, _ = seconds("map", "--step", "list", str(archive))
     looked, look = seconds("map", "--step", "look", input=listed)
-    plan, _ = seconds("map", "--step", "plan", input=looked)
+    probes, _ = seconds("map", "--step", "plan", input=looked)
+    clocks, _ = seconds("map", "--step", "clocks", input=probes)
+    plan, _ = seconds("map", "--step", "plan", input=looked + clocks)
     records, took = seconds("map", "--jobs", "1", input=plan)
     order = lambda line: (line.split(b"\t", 2)[0], int(line.split(b"\t", 2)[1]))
     _, fold = seconds("reduce", "--jobs", "1", input=b"".join(l + b"\n" for l in sorted(records.splitlines(), key=order)))
@@ -322,6 +337,14 @@ def main():
             killer = run.wrapper(victim, "kill")
             run.spark(whole, f"an executor killed in {victim}", archive, "--partitions", 3, program=str(killer))
             assert (killer.parent / victim).exists(), "nothing was killed"
+        clocks, cut = two_clocks(work / "clocks"), ["--memory", "32MiB", "--overlap", "3m"]
+        listed = subprocess.run([program, "map", "--step", "list", clocks], stdout=subprocess.PIPE).stdout
+        for step in ("look", "plan"):
+            listed = subprocess.run([program, "map", "--step", step, *cut], input=listed, stdout=subprocess.PIPE).stdout
+        assert listed.startswith(b'{"probe"'), "it is not cut"
+        only = run.scan(clocks, *cut)
+        assert len(only[0].rows["window"]) > 3
+        run.spark(only, "two clocks, cut by time", clocks, "--partitions", 3, "--split", "700001", "--", *cut)
         logs, captures = logs_and_captures(archive, work)
         only = run.scan(logs)
         share = run.spark(only, "logs", logs)
