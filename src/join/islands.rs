@@ -41,12 +41,17 @@ struct Island {
 
 impl Island {
     /// Takes in all that have anything in common with it, through whichever of its sources; gives the others.
-    fn gather(&mut self, mut sources: Vec<Source>) -> Vec<Source> {
+    fn gather(&mut self, sources: Vec<Source>) -> Vec<Source> {
+        // With how many were in when it was last tried: it is not tried with the same ones again.
+        let mut left: Vec<(Source, Option<usize>)> = sources.into_iter().map(|s| (s, None)).collect();
         loop {
-            let before = sources.len();
-            sources.retain(|s| !self.take(s));
-            if sources.len() == before || sources.is_empty() {
-                return sources;
+            let before = left.len();
+            left.retain_mut(|(source, tried)| {
+                let is_new = tried.replace(self.offsets.len()) != Some(self.offsets.len());
+                !(is_new && self.take(source))
+            });
+            if left.len() == before || left.is_empty() {
+                return left.into_iter().map(|(source, _)| source).collect();
             }
         }
     }
