@@ -7,9 +7,9 @@ one machine. One file without further dependencies than PySpark 3.3 or later; do
 
 What stands behind `--` goes to `crosswire map` and `crosswire reduce`.
 
-Steps (crosswire-map(1)): list and look, plan on the driver (with clocks told in between, where needed), map, shuffle by lot and time, reduce, total on the
-driver. Every step is a pure function of its lines, so a task that runs twice, or on another machine, changes
-nothing, and a lot that is missing in the end is trouble.
+Steps (crosswire-map(1)): list and look, plan on the driver (with clocks told in between, where needed), map, shuffle
+by lot and time, reduce, total on the driver. Every step is a pure function of its lines, so a task that runs twice,
+or on another machine, changes nothing, and a lot that is missing in the end is trouble.
 """
 
 import argparse

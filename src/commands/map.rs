@@ -3,7 +3,7 @@
 use super::bulk::{self, BulkArgs};
 use super::{CLEAN, Command, TROUBLE, complain, values};
 use crate::scan::Options;
-use crate::scan::steps::{self, Line, Planned, Sighting, TaskLine, Told};
+use crate::scan::steps::{self, Line, Sighting};
 use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 use std::collections::BTreeMap;
@@ -27,8 +27,9 @@ pub static COMMAND: Command = Command {
 /// Reads lines from standard input and writes lines. With names, or names with two bytes of a log, separated by tabs,
 /// everything named is looked at, planned and mapped in this process. On a cluster the steps are run one by one
 /// (spark/crosswire_scan.py does): --step list writes what is to be looked at, --step look says what each file or
-/// range is, --step plan makes tasks of all that (after --step clocks where it asks for that), and without --step tasks become sightings. `crosswire reduce` folds
-/// these, sorted by key and time. `crosswire scan` is the same by the same functions on one machine.
+/// range is, --step plan makes tasks of all that (after --step clocks where it asks for that), and without --step tasks
+/// become sightings. `crosswire reduce` folds these, sorted by key and time. `crosswire scan` is the same by the same
+/// functions on one machine.
 #[derive(clap::Args)]
 #[command(after_long_help = "Examples:\n  \
     ls /archive/*/access.log* | crosswire map | sort -k1,1 -k2,2n | crosswire reduce\n  \
@@ -102,13 +103,17 @@ impl Map {
             Step::Plan => {
                 let given = bulk::lines().filter(|l| l.as_ref().map_or(true, |(_, text)| !text.is_empty()));
                 let lines = given.map(|l| l.and_then(|(n, text)| line(n, &text))).collect::<anyhow::Result<_>>()?;
-                match steps::plan(lines, &options, self.split) {
-                    Planned::Probes(probes) => probes.into_iter().try_for_each(|p| write(&Line::Probe(p), &mut out))?,
-                    Planned::Tasks(told, tasks) => {
-                        write(&Line::Plan(told), &mut out)?;
-                        tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
-                    }
+                let mut probes = vec![];
+                let mut none = |probe| {
+                    probes.push(probe);
+                    Ok(None)
+                };
+                let (told, tasks) = steps::plan(lines, &options, self.split, &mut none)?;
+                if probes.is_empty() {
+                    write(&Line::Plan(Box::new(told)), &mut out)?;
+                    tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
                 }
+                probes.into_iter().try_for_each(|p| write(&Line::Probe(p), &mut out))?;
             }
             Step::Clocks => self.clocks(&options, &mut out)?,
             Step::Sight => {
@@ -154,7 +159,7 @@ impl Map {
         for given in bulk::lines() {
             let (n, text) = given?;
             match line(n, &text)? {
-                Line::Probe(probe) => write(&sighting.clocks(&probe)?, out)?,
+                Line::Probe(probe) => write(&Line::Clocks(probe.lot.key.clone(), sighting.clocks(&probe)?), out)?,
                 // Nothing has to be told for this plan.
                 Line::Plan(_) | Line::Tasks(_) => {}
                 _ => anyhow::bail!("{}: expected what is to be read for clocks, as --step plan writes it", bulk::at(n)),
@@ -194,7 +199,8 @@ impl Map {
             };
             looked.extend(steps::look(&look, options)?);
         }
-        let (told, tasks) = self.plan(looked, &sighting, options)?;
+        let mut tell = |probe| sighting.clocks(&probe).map(Some);
+        let (told, tasks) = steps::plan(looked, options, self.split, &mut tell)?;
         let broken = told.broken.iter().map(|b| format!("{}: {}", b.name, b.why));
         for text in told.troubles.iter().cloned().chain(broken) {
             complain(&text);
@@ -202,25 +208,6 @@ impl Map {
         }
         tasks.iter().try_for_each(|t| sighting.run(t, out))?;
         Ok(is_clean)
-    }
-
-    /// The plan, with clocks told where that has to come first.
-    fn plan(
-        &self,
-        mut lines: Vec<Line>,
-        sighting: &Sighting<'_>,
-        options: &Options,
-    ) -> anyhow::Result<(Box<Told>, Vec<TaskLine>)> {
-        loop {
-            match steps::plan(lines.clone(), options, self.split) {
-                Planned::Tasks(told, tasks) => return Ok((told, tasks)),
-                Planned::Probes(probes) => {
-                    for probe in &probes {
-                        lines.push(sighting.clocks(probe)?);
-                    }
-                }
-            }
-        }
     }
 
     fn copies(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {

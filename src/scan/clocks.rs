@@ -9,7 +9,7 @@ use crate::analyze;
 use crate::analyze::logs::{Log, Sighted, row, sight};
 use crate::input::Source;
 use crate::model::options::{GivenClock, ReadOptions};
-use crate::model::place::InputId;
+use anyhow::Context;
 
 /// What is read of a group to tell its clocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,11 +64,10 @@ pub fn give(probe: &Probe, clocks: &[Option<GivenClock>], units: &mut [Unit]) {
 /// # Errors
 /// If one cannot be opened.
 pub fn told(lot: &Lot, sources: &[Source], read: &ReadOptions) -> anyhow::Result<Vec<Option<GivenClock>>> {
+    let formats = lot.log_formats().with_context(|| format!("{}: expected logs alone", lot.key))?;
     let mut sighted = vec![];
-    for (input, (source, of)) in (0..).zip(sources.iter().zip(&lot.inputs)) {
-        let format = log_format(&of.format)
-            .ok_or_else(|| anyhow::anyhow!("{}: there is no format {} of logs", of.name, of.format))?;
-        let log = Log { input: input as InputId, name: &of.name, format, lines: of.lines, options: read };
+    for (input, ((source, of), format)) in (0u32..).zip(sources.iter().zip(&lot.inputs).zip(formats)) {
+        let log = Log { input, name: &of.name, format, lines: of.lines, options: read };
         let mut all = Sighted { info: row(&log), records: vec![] };
         // What could not be read is told by the work that reads it for its findings.
         sight(&log, &mut source.open()?, &mut all);

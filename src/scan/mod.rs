@@ -5,6 +5,7 @@
 //! what is one source, `groups` which sources saw the same traffic, `slices` what is done at once, `clocks` how far their clocks are off;
 //! `worker` does it, `journal` remembers it, `run` puts all together.
 
+mod aside;
 mod clocks;
 mod copies;
 mod fold;

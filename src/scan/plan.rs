@@ -1,5 +1,6 @@
 //! The plan of a scan: everything that is looked at, put together and cut, before any is analysed.
 
+use super::aside::aside;
 use super::clocks::{Probe, probes};
 use super::copies::{Copy, copies};
 use super::groups::groups;
@@ -16,9 +17,6 @@ use super::walk::list;
 use super::{Broken, Options, Stop};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is to be done.
 #[derive(Debug, Default)]
@@ -208,37 +206,22 @@ fn look(
     let mut out: Vec<Option<Looked>> = plan.keys.iter().map(|key| journal.looked(key)).collect();
     let missing: Vec<usize> = out.iter().enumerate().filter(|(_, l)| l.is_none()).map(|(n, _)| n).collect();
     plan.unchanged = (files.len() - missing.len()) as u64;
-    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let error = Mutex::new(None);
     let keys = &plan.keys;
-    let results = Mutex::new((journal, &mut out));
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(missing.len()) {
-            scope.spawn(|| {
-                while let Some(n) = missing.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-                    let Some(file) = files.get(n) else { break };
-                    progress.at(&file.name);
-                    let looked = looking.look(file);
-                    if (looking.stop)() || failed.load(Ordering::Relaxed) > 0 {
-                        break;
-                    }
-                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    let (journal, out) = &mut *results;
-                    // What could not be had over the network is tried again next time.
-                    let noted = keys.get(n).filter(|_| file.place.failure().is_none());
-                    if let Some(Err(e)) = noted.map(|key| journal.note_looked(key, &looked)) {
-                        failed.store(1, Ordering::Relaxed);
-                        error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-                    }
-                    if let Some(slot) = out.get_mut(n) {
-                        *slot = Some(looked);
-                    }
-                }
-            });
+    let each = |n: usize| {
+        let file = files.get(n)?;
+        progress.at(&file.name);
+        Some(looking.look(file))
+    };
+    aside(options.jobs, &missing, looking.stop, &each, &mut |n, looked| {
+        let (Some(file), Some(looked)) = (files.get(n), looked) else { return Ok(()) };
+        // What could not be had over the network is tried again next time.
+        if let Some(key) = keys.get(n).filter(|_| file.place.failure().is_none()) {
+            journal.note_looked(key, &looked)?;
         }
-    });
-    match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(e) => Err(e),
-        None => Ok(out.into_iter().map(Option::unwrap_or_default).collect()),
-    }
+        if let Some(slot) = out.get_mut(n) {
+            *slot = Some(looked);
+        }
+        Ok(())
+    })?;
+    Ok(out.into_iter().map(Option::unwrap_or_default).collect())
 }

@@ -1,5 +1,6 @@
 //! Runs a plan: units on several threads within the memory, results in the order of the plan.
 
+use super::aside::aside;
 use super::clocks;
 use super::copies::Copy;
 use super::fold::Folding;
@@ -15,7 +16,7 @@ use super::worker::Worker;
 use super::{Broken, Options, Stop};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Units that may be done ahead of the one whose result is awaited, for each thread.
@@ -157,38 +158,28 @@ fn tell_clocks(
     let mut clocks: Vec<_> = prints.iter().map(|p| journal.clocks(p)).collect();
     let missing: Vec<usize> = (0..probes.len()).filter(|n| clocks.get(*n).is_some_and(Option::is_none)).collect();
     let works = || missing.iter().filter_map(|n| Some(&probes.get(*n)?.work));
-    let passed = Passed::default();
     let bytes = |w: &Work| w.portions.iter().map(|p| p.to - p.from).sum::<u64>();
+    let (passed, most) = (Passed::default(), works().map(|w| w.need).max().unwrap_or(0).max(1));
     progress.begin("telling clocks", &passed, works().map(bytes).sum());
+    works().for_each(|w| containers(plan, std::slice::from_ref(w), &|c| c.claim()));
     let worker = Worker { logicals: &plan.logicals, folding: Folding::of(options), passed };
-    let most = works().map(|w| w.need).max().unwrap_or(0).max(1);
-    let threads = options.jobs.min((options.memory / most) as usize).clamp(1, missing.len().max(1));
-    let (next, results) = (AtomicUsize::new(0), Mutex::new((journal, &mut clocks)));
-    let error = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(n) = missing.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-                    let (Some(probe), Some(print)) = (probes.get(n), prints.get(n)) else { break };
-                    if stop.is_set() {
-                        break;
-                    }
-                    // A source that cannot be opened is told by the work that reads it.
-                    let told = worker.clocks(&probe.work).unwrap_or_default();
-                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    let (journal, clocks) = &mut *results;
-                    if let Err(e) = journal.note_clocks(print, &told) {
-                        error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-                    }
-                    if let Some(slot) = clocks.get_mut(n) {
-                        *slot = Some(told);
-                    }
-                }
-            });
+    let at_once = options.jobs.min((options.memory / most) as usize).max(1);
+    let each = |n: usize| {
+        let work = std::slice::from_ref(&probes.get(n)?.work);
+        // A source that cannot be read is told by the work that reads it for its findings.
+        let told = work.first().and_then(|w| worker.clocks(w).ok());
+        containers(plan, work, &|c| c.release());
+        told.filter(|_| !has_failed(plan, work))
+    };
+    aside(at_once, &missing, &|| stop.is_set(), &each, &mut |n, told| {
+        let (Some(print), Some(told)) = (prints.get(n), told) else { return Ok(()) };
+        journal.note_clocks(print, &told)?;
+        if let Some(slot) = clocks.get_mut(n) {
+            *slot = Some(told);
         }
-    });
+        Ok(())
+    })?;
     anyhow::ensure!(!stop.is_set(), super::STOPPED);
-    error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)?;
     for (probe, told) in probes.iter().zip(clocks) {
         clocks::give(probe, &told.unwrap_or_default(), &mut plan.units);
     }
@@ -246,7 +237,8 @@ fn all(
     let known: Vec<bool> =
         prints.iter().map(|p| journal.unit(p).is_some_and(|r| output::has_parts(options.out.as_deref(), &r))).collect();
     let todo: Vec<usize> = (0..plan.units.len()).filter(|n| known.get(*n) != Some(&true)).collect();
-    claim(plan, &todo);
+    let works_of = |n: usize| plan.units.get(n).map_or(&[][..], |u| &u.works);
+    todo.iter().for_each(|n| containers(plan, works_of(*n), &|c| c.claim()));
     let mut read = options.read.clone();
     read.jobs = (options.jobs / todo.len().clamp(1, options.jobs)).max(1);
     let folding = Folding { read: &read, ..Folding::of(options) };
@@ -259,7 +251,7 @@ fn all(
                 let (state, changed) = &*shared;
                 while let Some((n, need)) = take(state, changed, &todo, plan, options, &failed, stop) {
                     let result = one(&worker, plan, prints, n, options, progress);
-                    release(plan, n);
+                    containers(plan, works_of(n), &|c| c.release());
                     let mut s = state.lock().unwrap_or_else(PoisonError::into_inner);
                     s.taken -= need;
                     s.done.insert(n, result);
@@ -275,7 +267,7 @@ fn all(
                     each(&result, true)?;
                 } else {
                     let result = wait(&shared.0, &shared.1, n, stop)??;
-                    if !has_failed(plan, n) {
+                    if !has_failed(plan, works_of(n)) {
                         journal.note_unit(print, &result)?;
                     }
                     each(&result, false)?;
@@ -371,26 +363,18 @@ fn names(unit: &Unit, plan: &Plan) -> Vec<String> {
     portions.filter_map(|p| Some(plan.logicals.get(p.logical)?.name.clone())).collect()
 }
 
-/// Archives stay unpacked until the last unit that needs them is done.
-fn claim(plan: &Plan, todo: &[usize]) {
-    todo.iter().for_each(|n| containers(plan, *n, &|c| c.claim()));
+/// Archives stay unpacked from when they are claimed until the last work that needs them has released them.
+fn containers(plan: &Plan, works: &[Work], each: &dyn Fn(&super::spool::Container)) {
+    items(plan, works).filter_map(|i| i.container.as_ref()).for_each(|c| each(c));
 }
 
-fn release(plan: &Plan, n: usize) {
-    containers(plan, n, &|c| c.release());
+/// Was something not to be had over the network? Then the work is done again next time.
+fn has_failed(plan: &Plan, works: &[Work]) -> bool {
+    items(plan, works).any(|i| i.file.place.failure().is_some())
 }
 
-fn containers(plan: &Plan, n: usize, each: &dyn Fn(&super::spool::Container)) {
-    items(plan, n).filter_map(|i| i.container.as_ref()).for_each(|c| each(c));
-}
-
-/// Was something of a unit not to be had over the network? Then it is done again next time.
-fn has_failed(plan: &Plan, n: usize) -> bool {
-    items(plan, n).any(|i| i.file.place.failure().is_some())
-}
-
-fn items(plan: &Plan, n: usize) -> impl Iterator<Item = &super::items::Item> {
-    let portions = plan.units.get(n).into_iter().flat_map(|u| &u.works).flat_map(|w| &w.portions);
+fn items<'p>(plan: &'p Plan, works: &[Work]) -> impl Iterator<Item = &'p super::items::Item> {
+    let portions = works.iter().flat_map(|w| &w.portions);
     let logicals = portions.filter_map(|p| plan.logicals.get(p.logical));
     logicals.flat_map(|l| &l.items).filter_map(|i| plan.items.get(*i))
 }

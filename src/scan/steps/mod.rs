@@ -15,7 +15,7 @@ mod whole;
 
 pub use list::{given, list};
 pub use looking::look;
-pub use planning::{Planned, plan};
+pub use planning::plan;
 pub use reduce::Reducer;
 pub use sight::Sighting;
 pub use total::{LotTotal, total};
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// One line between two steps, a JSON object with one member.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
     /// A sentence about something that cannot be read.

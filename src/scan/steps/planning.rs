@@ -14,16 +14,20 @@ use crate::scan::stretch::{Cut, Part, RANGES, merge};
 use crate::scan::survey::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What comes of all that was found.
-pub enum Planned {
-    /// Clocks have to be told first; then all that was found has to be planned again, with them.
-    Probes(Vec<Probe>),
-    /// What the plan says, and the tasks.
-    Tasks(Box<Told>, Vec<TaskLine>),
-}
+/// Clocks of the inputs of a probe.
+type Clocks = Vec<Option<GivenClock>>;
 
-/// Makes a plan of all that was found, with tasks of about `split` bytes each where they can be cut.
-pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> Planned {
+/// Makes a plan of all that was found: what it says, and the tasks, of about `split` bytes each where they can be cut.
+/// `tell` is asked for clocks that are not among the lines; without them the plan has none for that group.
+///
+/// # Errors
+/// Those of `tell`.
+pub fn plan(
+    lines: Vec<Line>,
+    options: &Options,
+    split: u64,
+    tell: &mut dyn FnMut(Probe) -> anyhow::Result<Option<Clocks>>,
+) -> anyhow::Result<(Told, Vec<TaskLine>)> {
     let mut plan = Plan::default();
     let (mut cuts, mut clocks) = (BTreeMap::new(), BTreeMap::new());
     let found = found(lines, &mut plan, &mut cuts, &mut clocks);
@@ -35,21 +39,23 @@ pub fn plan(lines: Vec<Line>, options: &Options, split: u64) -> Planned {
     let looking =
         Looking { options: &options.read, folder: options.temporary(), passed: Passed::default(), stop: &never };
     plan.put_together(&kept, looked, &looking, options);
-    let mut missing = vec![];
     for probe in std::mem::take(&mut plan.probes) {
         let lot = Lot::of(&probe.work, &plan.logicals);
-        match clocks.get(&lot.key) {
-            Some(told) => give(&probe, told, &mut plan.units),
-            None => missing.push((probe, lot)),
-        }
+        let told =
+            clocks.remove(&lot.key).map_or_else(|| tell(probe_line(&plan, &probe.work, lot)), |told| Ok(Some(told)))?;
+        give(&probe, &told.unwrap_or_default(), &mut plan.units);
     }
     let works: Vec<&Work> = plan.units.iter().flat_map(|u| &u.works).collect();
-    let tasks = Tasks { plan: &plan, cuts, split };
-    if !missing.is_empty() {
-        return Planned::Probes(missing.into_iter().map(|(probe, lot)| tasks.probe(&probe.work, lot)).collect());
-    }
-    let tasks = tasks.of(&works);
-    Planned::Tasks(Box::new(plan.told(options)), tasks)
+    let tasks = Tasks { plan: &plan, cuts, split }.of(&works);
+    Ok((plan.told(options), tasks))
+}
+
+fn probe_line(plan: &Plan, work: &Work, lot: Lot) -> Probe {
+    let sources = sources(plan, work);
+    let files: BTreeSet<&String> = sources.iter().flat_map(|s| &s.parts).map(|p| &p.file.name).collect();
+    let files = files.into_iter().cloned().collect();
+    let bytes = work.portions.iter().map(|p| p.to - p.from).sum();
+    Probe { lot, sources, bytes, files }
 }
 
 /// The files in order of their names, with the looks at them.
@@ -57,7 +63,7 @@ fn found(
     lines: Vec<Line>,
     plan: &mut Plan,
     cuts: &mut BTreeMap<String, Vec<Cut>>,
-    clocks: &mut BTreeMap<String, Vec<Option<GivenClock>>>,
+    clocks: &mut BTreeMap<String, Clocks>,
 ) -> Vec<(StoredFile, Looked)> {
     let mut files: BTreeMap<String, (FileLine, Option<Looked>, Vec<Part>)> = BTreeMap::new();
     for line in lines {
@@ -96,20 +102,6 @@ struct Tasks<'a> {
 }
 
 impl Tasks<'_> {
-    fn probe(&self, work: &Work, lot: Lot) -> Probe {
-        let sources = self.sources(work);
-        let bytes = work.portions.iter().map(|p| p.to - p.from).sum();
-        let mut files: Vec<String> = sources.iter().flat_map(|s| &s.parts).map(|p| p.file.name.clone()).collect();
-        files.sort();
-        files.dedup();
-        Probe { lot, sources, bytes, files }
-    }
-
-    fn sources(&self, work: &Work) -> Vec<SourceLine> {
-        let source = |p: &Portion| Some(self.source(self.plan.logicals.get(p.logical)?, p.from, p.to));
-        work.portions.iter().filter_map(source).collect()
-    }
-
     fn of(&self, works: &[&Work]) -> Vec<TaskLine> {
         let logicals = &self.plan.logicals;
         // Stretches of logs by source: where they begin and end, and which lots want them.
@@ -120,7 +112,7 @@ impl Tasks<'_> {
             let lot = Lot::of(work, logicals);
             let key = record_key(number, &lot);
             if lot.log_formats().is_none() {
-                lots.push((number, Task::Lot { key, sources: self.sources(work), lot }));
+                lots.push((number, Task::Lot { key, sources: sources(self.plan, work), lot }));
                 continue;
             }
             for (input, p) in (0u32..).zip(&work.portions) {
@@ -191,31 +183,36 @@ impl Tasks<'_> {
 
     fn stretch(&self, l: &Logical, (from, lines): Cut, to: u64, wants: &[Want]) -> Task {
         let wanted = wants.iter().map(|w| (w.key.clone(), w.input)).collect();
-        Task::Log { source: self.source(l, from, to), from, to, lines, wanted, heads: vec![] }
+        Task::Log { source: source(self.plan, l, from, to), from, to, lines, wanted, heads: vec![] }
     }
+}
 
-    fn source(&self, l: &Logical, from: u64, to: u64) -> SourceLine {
-        let items = l.items.iter().filter_map(|n| self.plan.items.get(*n));
-        let parts = l.joined.parts.iter().zip(items);
-        let meets = |p: &crate::scan::joined::Part| p.at + p.bytes + u64::from(p.is_closed) > from && p.at < to;
-        let line = |(p, item): (&crate::scan::joined::Part, &crate::scan::items::Item)| PartLine {
-            name: p.name.clone(),
-            file: FileLine::of(&item.file),
-            way: item.way.clone(),
-            modified_ns: p.modified_ns,
-            at: p.at,
-            bytes: p.bytes,
-            closed: p.is_closed,
-            lines: p.lines,
-            torn: p.is_torn,
-            plain: p.is_plain,
-        };
-        SourceLine {
-            name: l.name.clone(),
-            format: l.format.clone(),
-            modified_ns: l.joined.modified_ns(),
-            parts: parts.filter(|(p, _)| meets(p)).map(line).collect(),
-        }
+fn sources(plan: &Plan, work: &Work) -> Vec<SourceLine> {
+    let source = |p: &Portion| Some(source(plan, plan.logicals.get(p.logical)?, p.from, p.to));
+    work.portions.iter().filter_map(source).collect()
+}
+
+fn source(plan: &Plan, l: &Logical, from: u64, to: u64) -> SourceLine {
+    let items = l.items.iter().filter_map(|n| plan.items.get(*n));
+    let parts = l.joined.parts.iter().zip(items);
+    let meets = |p: &crate::scan::joined::Part| p.at + p.bytes + u64::from(p.is_closed) > from && p.at < to;
+    let line = |(p, item): (&crate::scan::joined::Part, &crate::scan::items::Item)| PartLine {
+        name: p.name.clone(),
+        file: FileLine::of(&item.file),
+        way: item.way.clone(),
+        modified_ns: p.modified_ns,
+        at: p.at,
+        bytes: p.bytes,
+        closed: p.is_closed,
+        lines: p.lines,
+        torn: p.is_torn,
+        plain: p.is_plain,
+    };
+    SourceLine {
+        name: l.name.clone(),
+        format: l.format.clone(),
+        modified_ns: l.joined.modified_ns(),
+        parts: parts.filter(|(p, _)| meets(p)).map(line).collect(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The map step: a task in, keyed sightings out.
 
-use super::{Line, PartLine, Probe, SourceLine, Task, TaskLine};
+use super::{PartLine, Probe, SourceLine, Task, TaskLine};
 use crate::analyze::logs::{Log, sight};
 use crate::input::Source;
 use crate::input::packed::Packed;
+use crate::model::options::GivenClock;
 use crate::scan::Options;
 use crate::scan::clocks;
 use crate::scan::fold::Folding;
@@ -54,14 +55,12 @@ impl Sighting<'_> {
     ///
     /// # Errors
     /// Where a file cannot be opened, or an object not be read to its end.
-    pub fn clocks(&self, probe: &Probe) -> anyhow::Result<Line> {
+    pub fn clocks(&self, probe: &Probe) -> anyhow::Result<Vec<Option<GivenClock>>> {
         let mut containers = Containers::default();
-        let stretches = probe.lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
-        let sources: Vec<Source> =
-            probe.sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, &mut containers)).collect();
+        let sources = self.sources(&probe.lot, &probe.sources, &mut containers);
         let told = clocks::told(&probe.lot, &sources, &self.options.read)?;
         containers.there()?;
-        Ok(Line::Clocks(probe.lot.key.clone(), told))
+        Ok(told)
     }
 
     fn log(
@@ -100,11 +99,15 @@ impl Sighting<'_> {
         containers: &mut Containers,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
-        let stretches = lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
-        let sources = sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, containers)).collect();
+        let sources = self.sources(lot, sources, containers);
         let report = whole(&Folding::of(self.options), lot, sources, false)?;
         writeln!(out, "{}", sightings::result(key, &lot.result(&report))?)?;
         Ok(())
+    }
+
+    fn sources(&self, lot: &Lot, sources: &[SourceLine], containers: &mut Containers) -> Vec<Source> {
+        let stretches = lot.inputs.iter().map(|i| Stretch { from: i.from, to: i.to });
+        sources.iter().zip(stretches).map(|(s, of)| self.source(s, of, containers)).collect()
     }
 
     fn source(&self, of: &SourceLine, stretch: Stretch, containers: &mut Containers) -> Source {
