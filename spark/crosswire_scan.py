@@ -8,7 +8,8 @@ one machine. One file without further dependencies than PySpark 3.3 or later; do
 What stands behind `--` goes to `crosswire map` and `crosswire reduce`.
 
 Steps (crosswire-map(1)): list and look, plan on the driver (with clocks told in between, where needed), map, shuffle
-by lot and time, reduce, total on the driver. Every step is a pure function of its lines, so a task that runs twice,
+by share of the sessions and reduce these, where a log names sessions and is large, shuffle by lot and time, reduce,
+total on the driver. Every step is a pure function of its lines, so a task that runs twice,
 or on another machine, changes nothing, and a lot that is missing in the end is trouble.
 """
 
@@ -208,9 +209,20 @@ def sort_key(line):
     return (key, int(ns))
 
 
+def is_share(line):
+    """Is it of a share of the sessions of a lot? What is left of that is of the lot."""
+    return "+" in line.split("\t", 1)[0]
+
+
+def shares_of(task_line):
+    return sum(t.get("log", {}).get("shares", 0) for t in json.loads(task_line)["tasks"]["tasks"])
+
+
 def scan(sc, options):
+    from pyspark import StorageLevel
+
     binary = Binary(options.binary, options.rest)
-    split = ["--split", options.split]
+    split = ["--split", options.split, "--share", options.share]
     paths = [os.path.abspath(p) for p in options.paths if not is_address(p)]
     addresses = [p for p in options.paths if is_address(p)]
     listing = []
@@ -260,9 +272,19 @@ def scan(sc, options):
 
     sightings = look_and_map(sc, binary, tasks, ["map"], task_files, task_bytes, parts)
     reducers = options.partitions or parts
-    # All of a lot to one partition, by its key alone; sorted by key and time there.
-    by_lot = sightings.map(keyed).repartitionAndSortWithinPartitions(reducers, lambda key: hash_of(key[0]))
-    folded = by_lot.values().mapPartitions(lambda own: binary.run(["reduce"], own))
+
+    def grouped(lines):
+        # All of a key to one partition, by the key alone; sorted by key and time there.
+        pairs = lines.map(keyed).repartitionAndSortWithinPartitions(reducers, lambda key: hash_of(key[0]))
+        return pairs.values()
+
+    shares = sum(map(shares_of, tasks))
+    if shares:
+        # Sessions first, each share of them anywhere; what is left of them goes where the rest of their lot goes.
+        sightings = sightings.persist(StorageLevel.DISK_ONLY)
+        left = grouped(sightings.filter(is_share)).mapPartitions(lambda own: binary.run(["reduce", "--shares"], own))
+        sightings = sightings.filter(lambda line: not is_share(line)).union(left)
+    folded = grouped(sightings).mapPartitions(lambda own: binary.run(["reduce"], own))
     folded = folded.cache() if options.out else folded
     if options.out:
         write(sc, folded, options.out)
@@ -283,7 +305,7 @@ def scan(sc, options):
             out.write("".join(l + "\n" for l in summary))
     if options.measures:
         with open(options.measures, "w") as out:
-            json.dump({"mapped_bytes": sum(map(task_bytes, tasks)), "shuffled_bytes": shuffled.value, "lots": len(lots), "tasks": len(tasks)}, out)
+            json.dump({"mapped_bytes": sum(map(task_bytes, tasks)), "shuffled_bytes": shuffled.value, "lots": len(lots), "tasks": len(tasks), "shares": shares}, out)
     return status
 
 
@@ -350,6 +372,7 @@ def arguments(argv):
     parser.add_argument("--out", help="folder or address for findings/ and calls/ as Parquet")
     parser.add_argument("--ndjson", help="file on the driver for all findings, windows and calls, the summary last")
     parser.add_argument("--split", default="64MiB", help="bytes of a log that one task reads [64MiB]")
+    parser.add_argument("--share", default="8MiB", help="bytes of a lot for each share of the sessions of a log, which are folded first [8MiB]")
     parser.add_argument("--partitions", type=int, help="tasks of a stage [three a core]")
     parser.add_argument("--binary", help="crosswire where every machine has it [what --files brought]")
     parser.add_argument("--measures", help="file on the driver for counts of bytes")

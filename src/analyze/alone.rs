@@ -3,7 +3,9 @@
 use super::along::Words;
 use super::{conclude, logs, read};
 use crate::input::log::RecordSink;
+use crate::join::apart::Stays;
 use crate::join::lines::Lines;
+use crate::join::past::Left;
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::Place;
 use crate::model::problem::ProblemKind;
@@ -34,6 +36,17 @@ impl<'a> Alone<'a> {
     /// Adds what was counted over a stretch whose records were taken.
     pub fn extend(&mut self, stretch: &InputInfo) {
         logs::extend(&mut self.info, stretch);
+    }
+
+    /// Takes a line that stays, as was found apart.
+    pub fn stays(&mut self, line: Stays) {
+        self.seen.line(&line.record);
+        self.lines.stays(line);
+    }
+
+    /// Adds what is left of lines that do not come, as was found apart.
+    pub fn absorb(&mut self, left: Left) {
+        self.lines.absorb(left);
     }
 
     /// Nothing more comes: checks the rules.

@@ -16,7 +16,7 @@ use crate::model::exchange::{Event, Exchange, ExchangeSink};
 use crate::model::options::{AnalyzeOptions, ReadOptions};
 use crate::model::place::{InputId, Place, Vantage};
 use crate::model::problem::{ProblemKind, Problems};
-use crate::model::record::{BoxedRecords, Record, When};
+use crate::model::record::{AccessRecord, BoxedRecords, Record, When};
 use crate::model::report::InputInfo;
 use crate::wire::tls::{KeyStore, TlsCount};
 use crate::wire::{captures, recorded};
@@ -367,11 +367,18 @@ impl Vantages {
         }
     }
 
+    /// Takes a line of an access log.
+    pub fn line(&mut self, line: &AccessRecord) {
+        match vantage_of(line) {
+            Vantage::Server => self.server = true,
+            vantage => self.proxy |= vantage == Vantage::Proxy,
+        }
+    }
+
     /// Takes what a line says.
     pub fn add(&mut self, record: &Record) {
         match record {
-            Record::Access(line) if vantage_of(line) == Vantage::Server => self.server = true,
-            Record::Access(line) => self.proxy |= vantage_of(line) == Vantage::Proxy,
+            Record::Access(line) => self.line(line),
             Record::Event(event) => self.events |= event.vantage == Vantage::Server,
             Record::Client(_) | Record::Message(_) => {}
         }

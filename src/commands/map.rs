@@ -3,7 +3,7 @@
 use super::bulk::{self, BulkArgs};
 use super::{CLEAN, Command, TROUBLE, complain, values};
 use crate::scan::Options;
-use crate::scan::steps::{self, Line, Sighting};
+use crate::scan::steps::{self, Line, Pieces, Sighting};
 use anyhow::{Context, ensure};
 use clap::{Args, FromArgMatches};
 use std::collections::BTreeMap;
@@ -69,6 +69,10 @@ struct Map {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = values::size_bytes, help_heading = "Step")]
     split: u64,
 
+    /// Of a log that names sessions and is taken alone: bytes of a lot for each share of its sessions, which are folded apart first
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = values::size_bytes, help_heading = "Step")]
+    share: u64,
+
     /// Read a file from a copy on this machine: a JSON object of names and paths
     #[arg(long, value_name = "FILE", help_heading = "Step")]
     copies: Option<PathBuf>,
@@ -108,7 +112,7 @@ impl Map {
                     probes.push(probe);
                     Ok(None)
                 };
-                let (told, tasks) = steps::plan(lines, &options, self.split, &mut none)?;
+                let (told, tasks) = steps::plan(lines, &options, self.pieces(), &mut none)?;
                 if probes.is_empty() {
                     write(&Line::Plan(Box::new(told)), &mut out)?;
                     tasks.into_iter().try_for_each(|t| write(&Line::Tasks(t), &mut out))?;
@@ -124,6 +128,10 @@ impl Map {
         }
         out.flush()?;
         Ok(CLEAN)
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces { split: self.split, share: self.share }
     }
 
     fn list(&self, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -200,7 +208,7 @@ impl Map {
             looked.extend(steps::look(&look, options)?);
         }
         let mut tell = |probe| sighting.clocks(&probe).map(Some);
-        let (told, tasks) = steps::plan(looked, options, self.split, &mut tell)?;
+        let (told, tasks) = steps::plan(looked, options, self.pieces(), &mut tell)?;
         let broken = told.broken.iter().map(|b| format!("{}: {}", b.name, b.why));
         for text in told.troubles.iter().cloned().chain(broken) {
             complain(&text);

@@ -5,7 +5,7 @@ use super::options::ColorArg;
 use super::{CLEAN, Command};
 use crate::scan::output::{self, Numbers};
 use crate::scan::result::UnitResult;
-use crate::scan::steps::{Line, LotTotal, Reducer, total};
+use crate::scan::steps::{Line, LotTotal, Reducer, ShareReducer, total};
 use crate::scan::summary;
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
@@ -33,6 +33,10 @@ pub static COMMAND: Command = Command {
 struct Reduce {
     #[command(flatten)]
     bulk: BulkArgs,
+
+    /// Fold shares of sessions only, and write what is left of them as records, among all others as they were: a step before the fold of lots
+    #[arg(long, conflicts_with = "total", help_heading = "Shares")]
+    shares: bool,
 
     /// Add up what lots came to, and print the summary
     #[arg(long, help_heading = "Total")]
@@ -69,7 +73,11 @@ enum Format {
 
 impl Reduce {
     fn run(self) -> anyhow::Result<u8> {
-        if self.total { self.add_up() } else { self.fold() }
+        match (self.total, self.shares) {
+            (true, _) => self.add_up(),
+            (false, true) => self.fold_shares(),
+            (false, false) => self.fold(),
+        }
     }
 
     fn fold(&self) -> anyhow::Result<u8> {
@@ -87,6 +95,22 @@ impl Reduce {
         if let Some((total, result)) = reducer.finish()? {
             write(&total, &result, &mut out)?;
         }
+        out.flush()?;
+        Ok(CLEAN)
+    }
+
+    fn fold_shares(&self) -> anyhow::Result<u8> {
+        let options = self.bulk.options(false)?;
+        let mut reducer = ShareReducer::new(&options);
+        let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout());
+        let mut each = |record: &str| Ok(writeln!(out, "{record}")?);
+        for given in bulk::lines() {
+            let (n, text) = given?;
+            if !text.is_empty() {
+                reducer.take(&text, &mut each).with_context(|| bulk::at(n))?;
+            }
+        }
+        reducer.finish(&mut each)?;
         out.flush()?;
         Ok(CLEAN)
     }

@@ -26,10 +26,17 @@ impl Hangs {
         Hangs(all)
     }
 
-    /// Those of visits that are not plainly answered.
-    pub(super) fn of_visits(lines: &[Visit]) -> Hangs {
-        let odd = lines.iter().filter(|v| v.is_post() && !is_clean_line(v));
-        Hangs::of(odd.filter_map(|v| Some((v.status, v.asked.plus_ns(v.duration_ns?), GroupKey::of(v)))))
+    /// Adds those of the first `done` lines, which are in order, and of those soon behind them; what ended long before
+    /// them is left out.
+    pub(super) fn add(&mut self, lines: &[Visit], done: usize) {
+        let Some(last) = done.checked_sub(1).and_then(|n| lines.get(n)).map(Visit::answered) else { return };
+        let soon = lines.partition_point(|v| v.answered() <= last.plus_ns(2 * CANCEL_NS)).max(done);
+        let odd = lines.iter().take(soon).filter(|v| v.is_post() && !is_clean_line(v));
+        let new = Hangs::of(odd.filter_map(|v| Some((v.status, v.asked.plus_ns(v.duration_ns?), GroupKey::of(v)))));
+        let first = lines.first().map_or(last, Visit::answered).plus_ns(-2 * CANCEL_NS);
+        self.0.retain(|(end, _)| *end >= first);
+        self.0.extend(new.0);
+        self.0.sort_unstable_by_key(|(end, _)| *end);
     }
 
     /// Are there none?

@@ -5,17 +5,20 @@
 //! one log. What is about neighbours (which line an event of the server speaks of, which request opened a
 //! session) is looked for among those.
 
+use super::apart::Stays;
 use super::logs::name_sessions;
+use super::part::Fate;
+use super::past::Left;
 use super::patterns::Patterns;
 use super::quiet::Quiet;
-use super::retire::Parts;
+use super::retire::{Parts, Ruling};
 use super::sightings::{self, Handshakes};
 use super::unlogged::Unlogged;
 use crate::mcp::Visit;
 use crate::mcp::visit::without_slash;
 use crate::model::place::Place;
 use crate::model::record::{AccessRecord, BoxedRecords, LogEvent, LogEventKind};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Lines that are looked at together; half of them wait for the next ones.
@@ -47,6 +50,8 @@ pub struct Lines {
     patterns: Option<Patterns>,
     /// A line had a time.
     timed: bool,
+    /// Lines that stay, by the numbers of their visits.
+    stays: FxHashMap<u64, Fate>,
     parts: Parts,
 }
 
@@ -67,6 +72,7 @@ impl Lines {
             handshakes: Handshakes::default(),
             patterns: Some(Patterns::default()),
             timed: false,
+            stays: FxHashMap::default(),
             parts: Parts::default(),
         }
     }
@@ -82,6 +88,19 @@ impl Lines {
     pub fn access(&mut self, record: Box<AccessRecord>) {
         self.records.push(record);
         self.fill();
+    }
+
+    /// Takes a line that stays, as was found [apart](super::apart).
+    pub fn stays(&mut self, line: Stays) {
+        if let Some(place) = line.record.place {
+            self.stays.insert(sightings::exchange_of(place), line.fate());
+            self.access(line.record);
+        }
+    }
+
+    /// Adds what is left of lines that do not come, as was found apart.
+    pub fn absorb(&mut self, left: Left) {
+        self.parts.past().absorb(left);
     }
 
     /// Records that were taken and are not needed any more.
@@ -165,6 +184,8 @@ impl Lines {
             self.timed |= lines.iter().any(|v| is_timed(&v));
             lines.iter().filter(|v| is_timed(v) || !self.timed).for_each(|v| patterns.line(v));
         }
-        self.parts.take_lines(&mut self.pending, done);
+        let stays = &self.stays;
+        let rule = |v: &Visit| stays.get(&v.exchange).map_or(Ruling::AtLeast(Fate::Clean), |fate| Ruling::Found(*fate));
+        self.parts.take_lines(&mut self.pending, done, &rule);
     }
 }

@@ -5,6 +5,7 @@
 //! calls together.
 
 pub mod answers;
+pub mod apart;
 pub mod attach;
 pub mod calls;
 pub mod chain;

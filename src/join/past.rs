@@ -12,7 +12,7 @@ use super::patterns::Look;
 use super::refusals::Refusals;
 use super::sources::Shown;
 use crate::mcp::{Rpc, Visit};
-use crate::model::id::RpcId;
+use crate::model::id::{RpcId, SessionId};
 use crate::model::time::Time;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -66,7 +66,7 @@ pub struct Gone {
     /// Calls of which logs do not show what became of them.
     pub unobserved: u64,
     /// Calls: when they were asked, and the exchange, which order them among all.
-    order: Vec<(i64, u64)>,
+    pub order: Vec<(i64, u64)>,
 }
 
 /// What retired of one session.
@@ -91,7 +91,7 @@ pub struct SessionPast {
     /// Addresses that used it.
     pub peers: Vec<std::net::IpAddr>,
     /// Ids of retired calls that are numbers, behind when they were asked, ns: at most [`NUMBERED`].
-    numbers: Vec<(i64, i64)>,
+    pub numbers: Vec<(i64, i64)>,
     /// The exchanges that stay because they are the last, without bodies.
     last: VecDeque<Visit>,
     /// When the session began, where its `initialize` was seen.
@@ -125,7 +125,52 @@ pub(super) struct Numbering {
     pub repeats: bool,
 }
 
+/// What is left of some sessions of a log, where others look at the rest of it.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// What retired of each, in the order of their ids.
+    pub sessions: Vec<(SessionId, SessionPast)>,
+    /// What retired, counted.
+    pub gone: Gone,
+    /// What the lines show.
+    pub shown: Option<Shown>,
+}
+
+impl Left {
+    /// That of a log all of whose lines name sessions.
+    pub(super) fn of(past: Past) -> Left {
+        let named = |(key, session)| match key {
+            GroupKey::Session(id) => Some((id, session)),
+            GroupKey::Client(..) => None,
+        };
+        let mut sessions: Vec<_> = past.sessions.into_iter().filter_map(named).collect();
+        sessions.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let mut gone = past.gone;
+        // What is near each other is alike, which makes it small.
+        gone.order.sort_unstable_by_key(|(_, exchange)| *exchange);
+        Left { sessions, gone, shown: past.shown }
+    }
+}
+
 impl Past {
+    /// Adds what is left of sessions that others looked at.
+    pub(super) fn absorb(&mut self, left: Left) {
+        let Left { sessions, gone, shown } = left;
+        for (id, session) in sessions {
+            self.sessions.entry(GroupKey::Session(id)).or_default().absorb(session);
+        }
+        let Gone { core: _, is_any, exchanges, calls, tool_calls, unobserved, order } = gone;
+        self.gone.is_any |= is_any;
+        self.gone.exchanges += exchanges;
+        self.gone.calls += calls;
+        self.gone.tool_calls += tool_calls;
+        self.gone.unobserved += unobserved;
+        self.gone.order.extend(order);
+        if let Some(shown) = shown {
+            self.shown.get_or_insert_default().merge(shown);
+        }
+    }
+
     /// The last exchanges of sessions that were refused, which went before that, and of those whose ids go back, where
     /// they tell conversations apart. Those of others tell nothing that their counts do not.
     pub fn take_last(&mut self) -> Vec<Visit> {
@@ -269,6 +314,24 @@ impl SessionPast {
         self.started = Some(self.started.map_or(began, |t| t.min(began)));
         self.ended = self.ended.max(Some(seen));
         self.answered = self.answered.max(answered);
+    }
+
+    fn absorb(&mut self, other: SessionPast) {
+        self.calls += other.calls;
+        if let Some((began, seen)) = other.started.zip(other.ended) {
+            self.reach(began, seen, other.answered);
+        }
+        self.client = self.client.take().or(other.client);
+        self.server = self.server.take().or(other.server);
+        self.revision = self.revision.take().or(other.revision);
+        self.endpoint = self.endpoint.take().or(other.endpoint);
+        self.numbers.extend(other.numbers);
+        self.numbers.truncate(NUMBERED);
+        for ip in other.peers {
+            if self.peers.len() < PEERS && !self.peers.contains(&ip) {
+                self.peers.push(ip);
+            }
+        }
     }
 
     fn add(&mut self, visit: &Visit) {

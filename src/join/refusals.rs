@@ -1,5 +1,6 @@
 //! When requests were refused, and which: around a refusal more of other sessions is kept.
 
+use super::sightings::GIVEN_NS;
 use crate::mcp::{Rpc, Visit};
 use crate::model::time::Time;
 use rustc_hash::{FxHashSet, FxHasher};
@@ -65,7 +66,8 @@ impl Refusals {
     /// May a session that began at `began` be that of a client which was refused before `visit`? Soon after a refusal
     /// it may be anybody's; hours later only one from the same address is believed.
     pub(super) fn may_explain(&self, began: Time, visit: &Visit) -> bool {
-        let from = began.plus_ns(-REINIT_NS);
+        // Where its `initialize` names no session, it can have begun so much before its first line.
+        let from = began.plus_ns(-REINIT_NS - GIVEN_NS);
         let soon = self.moments.get(self.moments.partition_point(|t| *t < from)).is_some_and(|t| *t <= visit.asked);
         soon || visit.peer.is_some_and(|peer| self.peers.contains(&peer))
     }

@@ -52,6 +52,21 @@ pub struct Parts {
     timed: bool,
     /// How many may be kept; none: as `model/limits.rs` says.
     most: Option<usize>,
+    /// Calls of lines before these that look as if they had hung.
+    hung: Hangs,
+    /// Why each of `kept` stays, where only some sessions of a log are looked at.
+    fates: Option<Vec<Fate>>,
+}
+
+/// What is known of a line before its session's story is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// It is no less than this.
+    AtLeast(Fate),
+    /// It was found to be this by others, who had the whole story.
+    Found(Fate),
+    /// It was refused, of a session that others look at.
+    OfOthers,
 }
 
 impl Parts {
@@ -122,19 +137,27 @@ impl Parts {
     }
 
     /// Takes the first `done` lines of a log that is read alone, in order of time.
-    pub fn take_lines(&mut self, all: &mut Vec<Visit>, done: usize) {
+    pub(super) fn take_lines(&mut self, all: &mut Vec<Visit>, done: usize, rule: &dyn Fn(&Visit) -> Ruling) {
+        self.hung.add(all, done);
         let lines = all.get(..done).unwrap_or_default();
-        let of_lines = lines.iter().filter(|v| !is_unlogged(v));
+        let of_lines = lines.iter().filter(|v| !is_unlogged(v) && rule(v) != Ruling::OfOthers);
         of_lines.for_each(|line| self.past.shown.get_or_insert_default().add(line));
         for line in lines.iter().filter(|v| may_refuse(v)) {
             self.past.refusals.note(line);
         }
-        let hung = Hangs::of_visits(lines);
         self.timed |= lines.iter().any(|v| v.at.is_known());
         for line in all.drain(..done.min(all.len())) {
+            let least = match rule(&line) {
+                Ruling::AtLeast(fate) => fate,
+                Ruling::Found(fate) => {
+                    self.keep(line, fate);
+                    continue;
+                }
+                Ruling::OfOthers => continue,
+            };
             // Where others have a time, one whose own cannot be read stands nowhere in its session's story.
             if self.timed && !line.at.is_known() {
-                self.kept.push(line);
+                self.keep(line, Fate::Wanted);
                 continue;
             }
             let key = GroupKey::of(&line);
@@ -148,11 +171,16 @@ impl Parts {
                 Fate::Wanted
             };
             // What may have cancelled a call that looks as if it had hung.
-            if line.status == Some(202) && !hung.is_empty() && hung.may_be_cancelled(&key, line.asked) {
+            if line.status == Some(202) && !self.hung.is_empty() && self.hung.may_be_cancelled(&key, line.asked) {
                 fate = Fate::Wanted;
             }
+            fate = fate.max(least);
             if let GroupKey::Session(_) = &key {
                 let story = sessions.entry(key.clone()).or_default();
+                if self.fates.is_some() {
+                    // Where it began may be said by a line that names no session.
+                    story.began = Some(story.began.unwrap_or(line.asked));
+                }
                 fate = fate.max(needs(refusals, story, &line));
                 if fate == Fate::Clean {
                     gone.retire(story, line);
@@ -161,11 +189,17 @@ impl Parts {
             }
             match fate {
                 Fate::Clean => self.past.retire(&key, line),
-                Fate::Outline => self.kept.push(without_bodies(line)),
-                Fate::Wanted => self.kept.push(line),
+                fate => self.keep(line, fate),
             }
         }
         self.cap(KEPT_LINES);
+    }
+
+    fn keep(&mut self, line: Visit, fate: Fate) {
+        if let Some(fates) = &mut self.fates {
+            fates.push(fate);
+        }
+        self.kept.push(if fate == Fate::Wanted { line } else { without_bodies(line) });
     }
 
     /// Takes a line that is not clean, of a log that names no sessions.
@@ -178,6 +212,20 @@ impl Parts {
     pub(super) fn answer_for(&mut self, core: Option<(i64, i64)>) {
         self.past.gone.core = core;
         self.most = Some(usize::MAX);
+    }
+
+    /// Lets it look at some sessions of a log only, and know why each line stays.
+    pub(super) fn look_apart(&mut self) {
+        self.fates = Some(vec![]);
+    }
+
+    /// The lines that stay, in order of time or so, with why, and what is left of the others.
+    pub(super) fn finish_apart(mut self) -> (Vec<(Fate, Visit)>, Past) {
+        let last = self.past.take_last();
+        let mut kept = vec![];
+        self.kept.append_to(&mut kept);
+        let stays = self.fates.unwrap_or_default().into_iter().zip(kept);
+        (stays.chain(last.into_iter().map(|v| (Fate::Outline, v))).collect(), self.past)
     }
 
     /// What is left of lines that were passed.

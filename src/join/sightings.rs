@@ -84,7 +84,7 @@ pub fn times(r: &AccessRecord) -> (When, Option<When>) {
     (r.start.or(r.end).unwrap_or(NO_TIME), r.end.or(r.start.map(after)).map(whole))
 }
 
-fn path_of(r: &AccessRecord) -> Option<&str> {
+pub(super) fn path_of(r: &AccessRecord) -> Option<&str> {
     r.target.as_deref()?.split(['?', '#']).next().map(without_slash)
 }
 
@@ -179,7 +179,7 @@ pub fn handshakes(visits: &mut [Visit]) {
 }
 
 /// A new session appears within this time of the `initialize` that was given it, ns.
-const GIVEN_NS: i64 = 10_000_000_000;
+pub(super) const GIVEN_NS: i64 = 10_000_000_000;
 
 /// Finds the handshakes of a log, a part at a time.
 #[derive(Default)]

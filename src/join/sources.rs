@@ -128,6 +128,15 @@ impl Shown {
         self.replies |= line.replies.iter().any(|r| r.body.is_some());
     }
 
+    /// Adds what other lines of the source show.
+    pub fn merge(&mut self, other: Shown) {
+        let Shown { sessions, begins, requests, replies } = other;
+        self.sessions |= sessions;
+        self.begins |= begins;
+        self.requests |= requests;
+        self.replies |= replies;
+    }
+
     /// In words.
     pub fn text(&self) -> String {
         let mut shown = vec!["status"];

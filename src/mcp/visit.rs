@@ -8,7 +8,7 @@ use super::shape::ShapeId;
 use crate::model::exchange::{BodyKind, End, ExchangeId, Mark, Peer};
 use crate::model::id::{RpcId, SessionId};
 use crate::model::place::{InputId, Place, Vantage};
-use crate::model::record::When;
+use crate::model::record::{AccessRecord, When};
 use crate::model::time::Time;
 use sha2::Digest;
 use std::hash::{Hash, Hasher};
@@ -220,6 +220,8 @@ pub struct Visit {
     pub tools: Vec<Tool>,
     /// All header fields, only where they are asked for.
     pub heads: Option<Box<Heads>>,
+    /// The line that it was made of, only where that is handed on.
+    pub line: Option<Box<AccessRecord>>,
 }
 
 /// The header fields of an exchange in order.
@@ -345,6 +347,7 @@ impl Visit {
             client_outcome: None,
             tools: vec![],
             heads: None,
+            line: None,
         }
     }
 

@@ -19,6 +19,18 @@ pub enum Record {
     Message(Box<LoggedMessage>),
 }
 
+impl Record {
+    /// Where it stands.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Record::Access(x) => x.place,
+            Record::Event(x) => Some(x.place),
+            Record::Client(x) => Some(x.place),
+            Record::Message(x) => Some(x.place),
+        }
+    }
+}
+
 /// When something was, and how exactly that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When {

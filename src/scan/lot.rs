@@ -21,6 +21,9 @@ pub struct Lot {
     pub core: Option<(i64, i64)>,
     /// Memory that it may take, bytes, as far as can be told.
     pub need: u64,
+    /// Into how many shares its sessions are dealt that are folded first; 0: all lines are folded at once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shares: u32,
     /// Its inputs, in the order of their numbers.
     pub inputs: Vec<LotInput>,
 }
@@ -75,7 +78,7 @@ impl Lot {
             })
         };
         let inputs: Vec<LotInput> = work.portions.iter().filter_map(input).collect();
-        Lot { key: key(&inputs, work.core), core: work.core, need: work.need, inputs }
+        Lot { key: key(&inputs, work.core), core: work.core, need: work.need, shares: 0, inputs }
     }
 
     /// The formats of its inputs, if all are logs: what each shows can then be found by itself.
@@ -100,6 +103,10 @@ impl Lot {
         let by_name: FxHashMap<&str, &LotInput> = self.inputs.iter().map(|i| (i.name.as_str(), i)).collect();
         LotPlaces { inputs: report.inputs.iter().map(|i| by_name.get(i.name.as_str()).copied()).collect() }
     }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// Is this the format of a log that has the lines of one who wrote it, and carries no others?

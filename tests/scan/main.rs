@@ -6,4 +6,5 @@ mod equal;
 mod kit;
 mod resume;
 mod select;
+mod shares;
 mod steps;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-fn feed(args: &[&str], input: &str) -> Output {
+pub fn feed(args: &[&str], input: &str) -> Output {
     let mut child = command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_owned());
     let feeding = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
@@ -17,12 +17,12 @@ fn feed(args: &[&str], input: &str) -> Output {
     out
 }
 
-fn text(o: &Output) -> String {
+pub fn text(o: &Output) -> String {
     assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));
     String::from_utf8(o.stdout.clone()).unwrap()
 }
 
-fn sorted(records: &str) -> String {
+pub fn sorted(records: &str) -> String {
     let key = |l: &&str| {
         let mut parts = l.split('\t');
         (parts.next().unwrap().to_owned(), parts.next().unwrap().parse::<i64>().unwrap())
@@ -32,18 +32,23 @@ fn sorted(records: &str) -> String {
     lines.iter().map(|l| format!("{l}\n")).collect()
 }
 
+/// Sessions of no log are dealt.
+const SHARE: &str = "1TiB";
+
 /// The steps one by one; `shuffle` is what happens to the records on their way.
-struct Steps<'a> {
-    options: &'a [&'a str],
-    split: &'a str,
+pub struct Steps<'a> {
+    pub options: &'a [&'a str],
+    pub split: &'a str,
+    /// Bytes of each share of the sessions of a log.
+    pub share: &'a str,
 }
 
 impl Steps<'_> {
     fn run(&self, step: &[&str], input: &str) -> Output {
-        feed(&[step, &["--split", self.split], self.options].concat(), input)
+        feed(&[step, &["--split", self.split, "--share", self.share], self.options].concat(), input)
     }
 
-    fn plan(&self, path: &str) -> String {
+    pub fn plan(&self, path: &str) -> String {
         let list = text(&self.run(&["map", path, "--step", "list"], ""));
         // Each look by itself, and in any order.
         let mut looks: Vec<String> = list.lines().map(str::to_owned).collect();
@@ -57,12 +62,12 @@ impl Steps<'_> {
         text(&self.run(&["map", "--step", "plan"], &format!("{clocks}{looked}")))
     }
 
-    fn sightings(&self, plan: &str) -> String {
+    pub fn sightings(&self, plan: &str) -> String {
         let tasks: Vec<&str> = plan.lines().filter(|l| l.starts_with("{\"tasks\"")).collect();
         text(&self.run(&["map"], &tasks.join("\n")))
     }
 
-    fn fold(&self, plan: &str, records: &str) -> (String, Output) {
+    pub fn fold(&self, plan: &str, records: &str) -> (String, Output) {
         let options = [&["reduce"], self.options].concat();
         let folded = text(&feed(&options, records));
         let total = feed(&[&options[..], &["--total", "--format", "ndjson"]].concat(), &format!("{plan}{folded}"));
@@ -77,26 +82,26 @@ impl Steps<'_> {
 }
 
 /// What was found, with files by name.
-struct Found {
-    rows: Vec<String>,
+pub struct Found {
+    pub rows: Vec<String>,
     summary: Value,
     status: i32,
 }
 
 impl Found {
-    fn of(folded: &str, total: &Output) -> Found {
+    pub fn of(folded: &str, total: &Output) -> Found {
         let objects = folded.lines().map(|l| serde_json::from_str(l).unwrap()).collect::<Vec<Value>>();
         let summary = serde_json::from_slice(&total.stdout).unwrap();
         Found::from(objects, summary, total.status.code().unwrap())
     }
 
-    fn scanned(o: &Printed) -> Found {
+    pub fn scanned(o: &Printed) -> Found {
         let objects = o.text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         Found::from(objects, o.summary().clone(), o.status)
     }
 
     /// Fails with the first things that differ.
-    fn is(&self, other: &Found, when: &str) {
+    pub fn is(&self, other: &Found, when: &str) {
         let only = |a: &Found, b: &Found| -> Vec<String> {
             let rows = a.rows.iter().filter(|r| b.rows.binary_search(r).is_err()).take(2);
             rows.map(|r| r.chars().take(1500).collect()).collect()
@@ -166,8 +171,8 @@ fn steps_find_what_a_scan_finds_however_it_is_cut() {
         let whole = Found::scanned(&scan(&[&[path], options].concat()));
         assert!(whole.rows.len() > 10, "{}", whole.rows.len());
         // In one piece, and cut within lines, behind them and before them.
-        for split in ["64MiB", "20001"] {
-            Steps { options, split }.all(path).is(&whole, &format!("{options:?} {split}"));
+        for (split, share) in [("64MiB", SHARE), ("20001", "30000")] {
+            Steps { options, split, share }.all(path).is(&whole, &format!("{options:?} {split}"));
         }
     }
 }
@@ -180,7 +185,7 @@ fn a_slice_is_mapped_once_for_all_lots_that_it_is_part_of() {
     let path = dir.path().to_str().unwrap();
     let options = ["--memory", "24MiB", "--overlap", "3m"];
     let whole = Found::scanned(&scan(&[&[path], &options[..]].concat()));
-    let steps = Steps { options: &options, split: "400001" };
+    let steps = Steps { options: &options, split: "400001", share: SHARE };
     let plan = steps.plan(path);
     let told: Value = serde_json::from_str(plan.lines().next().unwrap()).unwrap();
     assert!(told["plan"]["lots"].as_u64().unwrap() > 2, "{told}");
@@ -217,7 +222,7 @@ fn clocks_are_those_of_the_whole() {
     assert_eq!(cut.claims(), printed.claims());
     let cut = Found::scanned(&cut);
     assert_eq!(windows(&cut), windows(&whole));
-    let steps = Steps { options: &options, split: "400001" };
+    let steps = Steps { options: &options, split: "400001", share: SHARE };
     let plan = steps.plan(path);
     let told: Value = serde_json::from_str(plan.lines().next().unwrap()).unwrap();
     assert!(told["plan"]["lots"].as_u64().unwrap() > 2, "{told}");
@@ -231,7 +236,7 @@ fn records_that_come_twice_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "access.log", log(3, DAY, 900, 9).concat());
     let path = dir.path().to_str().unwrap();
-    let steps = Steps { options: &[], split: "100001" };
+    let steps = Steps { options: &[], split: "100001", share: SHARE };
     let plan = steps.plan(path);
     let records = steps.sightings(&plan);
     let whole = Found::scanned(&scan(&[path]));
@@ -329,7 +334,7 @@ fn a_session_of_many_calls_is_folded_in_the_memory_of_what_is_open() {
     put(dir.path(), "access.log", (0..150_000).map(line).collect::<String>());
     let path = dir.path().to_str().unwrap();
     let options = ["--memory", "64GiB"];
-    let steps = Steps { options: &options, split: "8MiB" };
+    let steps = Steps { options: &options, split: "8MiB", share: "8MiB" };
     let plan = steps.plan(path);
     let records = sorted(&steps.sightings(&plan));
     put(dir.path(), "records", &records);

@@ -144,6 +144,8 @@ WRAPPER = """#!/usr/bin/env python3
 import os, signal, subprocess, sys, time
 real, folder, victim, action = {real!r}, {folder!r}, {victim!r}, {action!r}
 step = sys.argv[1] if "--step" not in sys.argv and "--total" not in sys.argv else ""
+if "--shares" in sys.argv:
+    step = "shares"
 with open(folder + "/ran", "a") as out:
     out.write(step + "\\n")
 
@@ -226,7 +228,8 @@ class Run:
         measured = json.loads(measures.read_text())
         share = measured["shuffled_bytes"] / max(1, measured["mapped_bytes"])
         print(f"{when}: {len(found.rows['finding'])} findings, all fields equal; {took:.1f} s, {measured['lots']} lots, "
-              f"{measured['tasks']} tasks, shuffle {100 * share:.1f} % of {measured['mapped_bytes'] >> 20} MiB", flush=True)
+              f"{measured['tasks']} tasks, {measured['shares']} shares, shuffle {100 * share:.1f} % of {measured['mapped_bytes'] >> 20} MiB", flush=True)
+        self.shares = measured["shares"]
         return share
 
     def wrapper(self, victim, action):
@@ -332,10 +335,11 @@ def main():
         assert len(whole[0].rows["finding"]) > 50
         for partitions in (1, 2, 7):
             run.spark(whole, f"{partitions} partitions", archive, "--partitions", partitions)
-        run.spark(whole, "cut anywhere", archive, "--split", "1000003", "--partitions", 5)
-        for victim in ("map", "reduce"):
+        run.spark(whole, "cut anywhere", archive, "--split", "1000003", "--share", "500000", "--partitions", 5)
+        assert run.shares > 20, "sessions are not dealt"
+        for victim in ("map", "shares", "reduce"):
             killer = run.wrapper(victim, "kill")
-            run.spark(whole, f"an executor killed in {victim}", archive, "--partitions", 3, program=str(killer))
+            run.spark(whole, f"an executor killed in {victim}", archive, "--partitions", 3, "--share", "2MiB", program=str(killer))
             assert (killer.parent / victim).exists(), "nothing was killed"
         clocks, cut = two_clocks(work / "clocks"), ["--memory", "32MiB", "--overlap", "3m"]
         listed = subprocess.run([program, "map", "--step", "list", clocks], stdout=subprocess.PIPE).stdout
@@ -375,7 +379,7 @@ def main():
                       spark_speculation_quantile="0.1", spark_speculation_multiplier="1.1",
                       spark_speculation_task_duration_threshold="2s", spark_executor_memory="1g")
             slow = run.wrapper("map reduce", "sleep")
-            run.spark(run.scan(some), "tasks tried twice", some, "--partitions", 2, "--split", "100003", program=str(slow))
+            run.spark(run.scan(some), "tasks tried twice", some, "--partitions", 2, "--split", "100003", "--share", "200000", program=str(slow))
             ran = (slow.parent / "ran").read_text().split()
             print(f"maps run {ran.count('map')} times for 2 tasks, reduces {ran.count('reduce')}")
             assert ran.count("map") > 2 and ran.count("reduce") > 2, "nothing ran twice"

@@ -4,7 +4,6 @@ use super::pack::{Last, Pack, Reader, Writer};
 use super::records::time_of;
 use super::{NO_TIME, VERSION, coded};
 use crate::analyze::logs::{blame, note};
-use crate::input::log::RecordSink;
 use crate::model::place::Place;
 use crate::model::problem::{ProblemKind, Problems};
 use crate::model::record::{Record, When};
@@ -65,32 +64,33 @@ fn info(r: &mut Reader<'_>) -> Option<InputInfo> {
     })
 }
 
-/// Takes what a stretch of a log shows, and hands it on block by block: its time, and the text that stands
-/// behind the number of the input.
-pub struct BlockWriter<'a> {
+/// Who takes blocks: gets the time of each, and the text that stands behind the number of the input.
+pub type Each<'a> = dyn FnMut(i64, &str) + 'a;
+
+/// Takes what a stretch of a log shows, and hands it on block by block.
+pub struct BlockWriter {
     stretch: Stretch,
     number: u64,
     info: InputInfo,
     packed: Writer,
     count: usize,
     ns: i64,
-    each: &'a mut dyn FnMut(i64, &str),
 }
 
-impl<'a> BlockWriter<'a> {
+impl BlockWriter {
     /// No sighting yet.
-    pub fn new(stretch: Stretch, each: &'a mut dyn FnMut(i64, &str)) -> BlockWriter<'a> {
+    pub fn new(stretch: Stretch) -> BlockWriter {
         let (info, packed) = (InputInfo::default(), Writer::default());
-        BlockWriter { stretch, number: 0, info, packed, count: 0, ns: NO_TIME, each }
+        BlockWriter { stretch, number: 0, info, packed, count: 0, ns: NO_TIME }
     }
 
     /// The stretch has ended; `problems` kept it from being read to its end.
-    pub fn finish(mut self, problems: &Problems) {
+    pub fn finish(mut self, problems: &Problems, each: &mut Each<'_>) {
         self.info.problems.merge(problems);
-        self.flush(true);
+        self.flush(true, each);
     }
 
-    fn flush(&mut self, is_last: bool) {
+    fn flush(&mut self, is_last: bool, each: &mut Each<'_>) {
         let mut w = Writer::default();
         w.number(self.stretch.from);
         w.number(self.stretch.to);
@@ -106,7 +106,7 @@ impl<'a> BlockWriter<'a> {
         let mut plain = w.bytes;
         // Its records tell times and lines from the beginning of the block on.
         plain.append(&mut std::mem::take(&mut self.packed).bytes);
-        (self.each)(self.ns, &coded(&plain));
+        each(self.ns, &coded(&plain));
         self.number += 1;
         self.count = 0;
     }
@@ -117,23 +117,26 @@ pub fn payload(input: u32, code: &str) -> String {
     format!("{VERSION}s{input}.{code}")
 }
 
-impl RecordSink for BlockWriter<'_> {
-    fn entry(&mut self, when: Option<When>) {
+impl BlockWriter {
+    /// Counts an entry.
+    pub fn entry(&mut self, when: Option<When>) {
         note(&mut self.info, when);
     }
 
-    fn record(&mut self, record: Record) {
+    /// Takes what a line says.
+    pub fn record(&mut self, record: &Record, each: &mut Each<'_>) {
         if self.count == 0 {
-            self.ns = time_of(&record).unwrap_or(self.ns);
+            self.ns = time_of(record).unwrap_or(self.ns);
         }
         record.put(&mut self.packed);
         self.count += 1;
         if self.count >= RECORDS || self.packed.bytes.len() >= BYTES {
-            self.flush(false);
+            self.flush(false, each);
         }
     }
 
-    fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
+    /// Counts what could not be read.
+    pub fn problem(&mut self, kind: ProblemKind, place: Place, text: &str) {
         blame(&mut self.info, kind, place, text);
     }
 }

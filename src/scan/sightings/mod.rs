@@ -5,10 +5,12 @@
 
 mod base64;
 mod blocks;
+mod left;
 pub mod pack;
 pub mod records;
 
-pub use blocks::{Block, BlockWriter, Stretch, payload};
+pub use blocks::{Block, BlockWriter, Each, Stretch, payload};
+pub use left::Folded;
 
 use super::lot::Lot;
 use super::result::UnitResult;
@@ -30,6 +32,8 @@ pub enum Payload {
     Head(Box<Lot>),
     /// What some lines of one of its inputs say.
     Sightings(u32, Box<Block>),
+    /// What is left of a share of its sessions.
+    Folded(u32, Box<Folded>),
     /// What came of the lot, where one task had all of it.
     Result(Box<UnitResult>),
 }
@@ -48,6 +52,11 @@ pub fn head(key: &str, lot: &Lot) -> anyhow::Result<String> {
 /// None for what this program writes.
 pub fn result(key: &str, result: &UnitResult) -> anyhow::Result<String> {
     Ok(line(key, NO_TIME, &format!("{VERSION}r"), &serde_json::to_vec(result)?))
+}
+
+/// A line for what is left of a share of the sessions of a lot: it sorts before the lot's sightings.
+pub fn folded(key: &str, share: u32, folded: &Folded) -> String {
+    format!("{key}\t{NO_TIME}\t{}", folded.payload(share))
 }
 
 fn line(key: &str, ns: i64, lead: &str, plain: &[u8]) -> String {
@@ -75,7 +84,7 @@ pub fn parse(line: &str) -> anyhow::Result<(&str, Payload)> {
     })?;
     let kind = rest.get(..1).unwrap_or_default();
     let (lead, code) = match kind {
-        "s" => rest.get(1..).and_then(|r| r.split_once('.')).context("a record of sightings without its input")?,
+        "s" | "k" => rest.get(1..).and_then(|r| r.split_once('.')).context("a record without the number it is of")?,
         _ => ("", rest.get(1..).unwrap_or_default()),
     };
     let packed = base64::decode(code).context("a record whose payload is no base64")?;
@@ -84,9 +93,14 @@ pub fn parse(line: &str) -> anyhow::Result<(&str, Payload)> {
         "h" => Payload::Head(serde_json::from_slice(&plain).context("the head of a lot cannot be read")?),
         "r" => Payload::Result(serde_json::from_slice(&plain).context("the result of a lot cannot be read")?),
         "s" => {
-            let input = lead.parse().context("a record of sightings without its input")?;
+            let input = lead.parse().context("a record without the number it is of")?;
             let block = Block::read(&plain, input).context("a record of sightings cannot be read")?;
             Payload::Sightings(input, Box::new(block))
+        }
+        "k" => {
+            let share = lead.parse().context("a record without the number it is of")?;
+            let folded = Folded::read(&plain).context("a record of what is left of sessions cannot be read")?;
+            Payload::Folded(share, Box::new(folded))
         }
         _ => anyhow::bail!("a record of a kind that is not known: {kind:?}"),
     };

@@ -5,18 +5,21 @@
 //! `sight` (the map) turns a task into keyed sightings, `reduce` folds those of one key after the other, and `total`
 //! adds up. `crosswire scan` does the same by the same functions in one process.
 
+mod deal;
 mod list;
 mod looking;
 mod planning;
 mod reduce;
+mod shares;
 mod sight;
 mod total;
 mod whole;
 
 pub use list::{given, list};
 pub use looking::look;
-pub use planning::plan;
+pub use planning::{Pieces, plan};
 pub use reduce::Reducer;
+pub use shares::ShareReducer;
 pub use sight::Sighting;
 pub use total::{LotTotal, total};
 
@@ -28,6 +31,7 @@ use super::stretch::Part;
 use crate::input::objects::{self, Facts};
 use crate::model::options::GivenClock;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// One line between two steps, a JSON object with one member.
@@ -112,6 +116,12 @@ pub enum Task {
         lines: u64,
         /// Keys of the lots, and the number of the input in each.
         wanted: Vec<(String, u32)>,
+        /// In these it is the only log: nothing is asked of it that only tells its lines and those of others together.
+        #[serde(default)]
+        alone: bool,
+        /// Into how many shares the sessions of all these are dealt.
+        #[serde(default)]
+        shares: u32,
         /// Lots that this task tells the fold about.
         heads: Vec<(String, Lot)>,
     },
@@ -195,4 +205,19 @@ impl FileLine {
 /// Keys sort in the order of the plan.
 fn record_key(number: usize, lot: &Lot) -> String {
     format!("{number:08}-{}", lot.key)
+}
+
+/// The key of a share of the sessions of a lot: it sorts before that of the lot, and behind the lot before it.
+fn share_key(key: &str, share: u32) -> String {
+    let (number, name) = key.split_once('-').unwrap_or((key, ""));
+    format!("{number}+{share:02}-{name}")
+}
+
+/// The key of the lot that a key is of, and the number of the share.
+fn lot_of(key: &str) -> (Cow<'_, str>, Option<u32>) {
+    let parts = key.split_once('+').and_then(|(number, rest)| {
+        let (share, name) = rest.split_once('-')?;
+        Some((format!("{number}-{name}"), share.parse().ok()?))
+    });
+    parts.map_or((Cow::Borrowed(key), None), |(lot, share)| (Cow::Owned(lot), Some(share)))
 }

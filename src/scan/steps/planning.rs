@@ -14,10 +14,23 @@ use crate::scan::stretch::{Cut, Part, RANGES, merge};
 use crate::scan::survey::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Shares of the sessions of a lot, at most: each is shown what the others were refused.
+const SHARES: u32 = 16;
+
 /// Clocks of the inputs of a probe.
 type Clocks = Vec<Option<GivenClock>>;
 
-/// Makes a plan of all that was found: what it says, and the tasks, of about `split` bytes each where they can be cut.
+/// Bytes that are done at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Pieces {
+    /// Of what is looked at or mapped.
+    pub split: u64,
+    /// Of a log that names sessions: each share of its sessions is of about so much of a lot.
+    pub share: u64,
+}
+
+/// Makes a plan of all that was found: what it says, and the tasks, of about as many bytes as `pieces` says where they
+/// can be cut.
 /// `tell` is asked for clocks that are not among the lines; without them the plan has none for that group.
 ///
 /// # Errors
@@ -25,7 +38,7 @@ type Clocks = Vec<Option<GivenClock>>;
 pub fn plan(
     lines: Vec<Line>,
     options: &Options,
-    split: u64,
+    pieces: Pieces,
     tell: &mut dyn FnMut(Probe) -> anyhow::Result<Option<Clocks>>,
 ) -> anyhow::Result<(Told, Vec<TaskLine>)> {
     let mut plan = Plan::default();
@@ -46,7 +59,7 @@ pub fn plan(
         give(&probe, &told.unwrap_or_default(), &mut plan.units);
     }
     let works: Vec<&Work> = plan.units.iter().flat_map(|u| &u.works).collect();
-    let tasks = Tasks { plan: &plan, cuts, split }.of(&works);
+    let tasks = Tasks { plan: &plan, cuts, pieces }.of(&works);
     Ok((plan.told(options), tasks))
 }
 
@@ -98,7 +111,7 @@ struct Tasks<'a> {
     plan: &'a Plan,
     /// Where files can be cut beside their marks.
     cuts: BTreeMap<String, Vec<Cut>>,
-    split: u64,
+    pieces: Pieces,
 }
 
 impl Tasks<'_> {
@@ -108,12 +121,16 @@ impl Tasks<'_> {
         let mut wanted: BTreeMap<usize, Vec<Want>> = BTreeMap::new();
         let mut lots: Vec<(usize, Task)> = vec![];
         let mut heads: BTreeMap<String, Lot> = BTreeMap::new();
+        let alone = self.alone(works);
         for (number, work) in works.iter().enumerate() {
-            let lot = Lot::of(work, logicals);
+            let mut lot = Lot::of(work, logicals);
             let key = record_key(number, &lot);
             if lot.log_formats().is_none() {
                 lots.push((number, Task::Lot { key, sources: sources(self.plan, work), lot }));
                 continue;
+            }
+            if let ([one], true) = (work.portions.as_slice(), lot.is_alone()) {
+                lot.shares = alone.get(&one.logical).copied().unwrap_or(0);
             }
             for (input, p) in (0u32..).zip(&work.portions) {
                 let want = Want { from: p.from, to: p.to, lines: p.lines, key: key.clone(), input };
@@ -125,7 +142,9 @@ impl Tasks<'_> {
             lots.into_iter().map(|(number, task)| (format!("{number:08}"), task)).collect();
         for (n, wants) in wanted {
             if let Some(l) = logicals.get(n) {
-                all.extend(self.stretches(l, wants).into_iter().map(|t| (first_key(&t).to_owned(), t)));
+                all.extend(
+                    self.stretches(l, wants, alone.get(&n).copied()).into_iter().map(|t| (first_key(&t).to_owned(), t)),
+                );
             }
         }
         // Neighbours in the plan read neighbouring files.
@@ -136,15 +155,39 @@ impl Tasks<'_> {
                 own.extend(wanted.iter().filter_map(|(key, _)| heads.remove_entry(key)));
             }
         }
-        lines(tasks, self.split)
+        lines(tasks, self.pieces.split)
+    }
+
+    /// The logs that are alone in all their lots, and into how many shares their sessions are dealt, where they name any
+    /// and one of these lots is large: the same in all lots of a log, since each line is written down once for all.
+    fn alone(&self, works: &[&Work]) -> BTreeMap<usize, u32> {
+        let mut alone: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut others: BTreeSet<usize> = BTreeSet::new();
+        for work in works {
+            let [one] = work.portions.as_slice() else {
+                others.extend(work.portions.iter().map(|p| p.logical));
+                continue;
+            };
+            let Some(l) = self.plan.logicals.get(one.logical) else { continue };
+            if !Lot::of(work, &self.plan.logicals).is_alone() {
+                others.insert(one.logical);
+                continue;
+            }
+            let is_named = can_cut(l) && !l.ids.is_empty();
+            let count = u32::try_from((one.to - one.from) / self.pieces.share.max(1)).unwrap_or(u32::MAX);
+            let count = if is_named && count > 1 { count.min(SHARES) } else { 0 };
+            let most = alone.entry(one.logical).or_default();
+            *most = (*most).max(count);
+        }
+        alone.retain(|logical, _| !others.contains(logical));
+        alone
     }
 
     /// Cuts a log where lots begin and end, and where else it must be so that no piece is too large.
-    fn stretches(&self, l: &Logical, wants: Vec<Want>) -> Vec<Task> {
-        let can_cut = l.kind == Kind::Lines && RANGES.contains(&l.format.as_str()) && log_format(&l.format).is_some();
-        if !can_cut {
+    fn stretches(&self, l: &Logical, wants: Vec<Want>, alone: Option<u32>) -> Vec<Task> {
+        if !can_cut(l) {
             // What is read from the middle on depends on where: each lot has its own.
-            return wants.into_iter().map(|w| self.stretch(l, (w.from, w.lines), w.to, &[w])).collect();
+            return wants.into_iter().map(|w| self.stretch(l, (w.from, w.lines), w.to, &[w], alone)).collect();
         }
         let mut places: BTreeMap<u64, u64> = wants.iter().map(|w| (w.from, w.lines)).collect();
         let ends: BTreeSet<u64> = wants.iter().map(|w| w.to).collect();
@@ -163,7 +206,7 @@ impl Tasks<'_> {
         let mut last = 0;
         for (at, lines) in between {
             let from = places.range(..=at).next_back().map_or(0, |(at, _)| *at).max(last);
-            if at - from >= self.split {
+            if at - from >= self.pieces.split {
                 places.insert(at, lines);
                 last = at;
             }
@@ -175,16 +218,23 @@ impl Tasks<'_> {
             let to = starts.get(n + 1).map_or(all, |next| next.0).min(all);
             let own: Vec<Want> = wants.iter().filter(|w| w.from <= *from && to <= w.to).cloned().collect();
             if to > *from && !own.is_empty() {
-                tasks.push(self.stretch(l, (*from, *lines), to, &own));
+                tasks.push(self.stretch(l, (*from, *lines), to, &own, alone));
             }
         }
         tasks
     }
 
-    fn stretch(&self, l: &Logical, (from, lines): Cut, to: u64, wants: &[Want]) -> Task {
+    fn stretch(&self, l: &Logical, (from, lines): Cut, to: u64, wants: &[Want], alone: Option<u32>) -> Task {
         let wanted = wants.iter().map(|w| (w.key.clone(), w.input)).collect();
-        Task::Log { source: source(self.plan, l, from, to), from, to, lines, wanted, heads: vec![] }
+        let source = source(self.plan, l, from, to);
+        let (alone, shares) = (alone.is_some(), alone.unwrap_or(0));
+        Task::Log { source, from, to, lines, wanted, alone, shares, heads: vec![] }
     }
+}
+
+/// Do its lines stand for themselves?
+fn can_cut(l: &Logical) -> bool {
+    l.kind == Kind::Lines && RANGES.contains(&l.format.as_str()) && log_format(&l.format).is_some()
 }
 
 fn sources(plan: &Plan, work: &Work) -> Vec<SourceLine> {

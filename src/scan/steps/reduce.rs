@@ -1,7 +1,8 @@
 //! The reduce step: keyed sightings in, one key after the other; findings, calls and windows out.
 
-use super::LotTotal;
+use super::shares::Shares;
 use super::whole::Whole;
+use super::{LotTotal, lot_of};
 use crate::analyze::alone::Alone;
 use crate::analyze::logs::{Log, Sighted, row};
 use crate::input::log::RecordSink;
@@ -30,6 +31,7 @@ struct Open<'a> {
     inputs: BTreeMap<u32, Whole>,
     /// The only input, folded as its blocks come.
     alone: Option<Alone<'a>>,
+    shares: Shares,
 }
 
 impl<'a> Reducer<'a> {
@@ -44,15 +46,23 @@ impl<'a> Reducer<'a> {
     /// If it is no record, or one of a lot that was folded before: the records are not grouped by key.
     pub fn take(&mut self, line: &str) -> anyhow::Result<Option<(LotTotal, UnitResult)>> {
         let (key, payload) = parse(line)?;
+        let (key, share) = lot_of(key);
+        let key = &*key;
         let before = if key == self.key { None } else { self.finish()? };
         if key != self.key {
             anyhow::ensure!(!self.done.contains(key), "records of {key} are not together: sort them by key and time");
             self.key = key.to_owned();
         }
-        match payload {
-            Payload::Head(lot) => self.open.head(lot, &self.folding),
-            Payload::Result(result) => self.open.result = Some(*result),
-            Payload::Sightings(input, block) => self.open.take(input, *block),
+        let open = &mut self.open;
+        match (payload, share) {
+            (Payload::Head(lot), Some(share)) => {
+                open.shares.open(share).head(&lot, share, self.folding.read.endpoint.as_deref());
+            }
+            (Payload::Sightings(_, block), Some(share)) => open.shares.open(share).take(*block),
+            (Payload::Head(lot), None) => open.head(lot, &self.folding),
+            (Payload::Sightings(input, block), None) => open.take(input, *block),
+            (Payload::Folded(share, folded), _) => open.shares.folded(share, *folded),
+            (Payload::Result(result), _) => open.result = Some(*result),
         }
         Ok(before)
     }
@@ -100,13 +110,21 @@ impl<'a> Open<'a> {
     /// Folds the blocks that follow those before them.
     fn pass(&mut self) {
         let (Some(alone), Some(blocks)) = (&mut self.alone, self.inputs.get_mut(&0)) else { return };
+        let shares = self.lot.as_ref().map_or(0, |lot| lot.shares);
+        if shares > 0 && !self.shares.are_folded(shares, alone) {
+            return;
+        }
         while let Some(block) = blocks.next() {
-            add(alone, block);
+            add(alone, block, &mut self.shares);
         }
     }
 
     fn fold(mut self, lot: &Lot, folding: &Folding<'a>) -> UnitResult {
         let (mut sighted, mut troubles) = (vec![], vec![]);
+        let are_whole = match &mut self.alone {
+            Some(alone) if lot.shares > 0 => self.shares.finish(lot.shares, alone),
+            _ => lot.shares == 0,
+        };
         for (input, of) in (0u32..).zip(&lot.inputs) {
             let mut all = Sighted::default();
             match info(of, input, folding) {
@@ -116,11 +134,11 @@ impl<'a> Open<'a> {
             let (blocks, is_whole) = self.inputs.remove(&input).unwrap_or_default().finish(of.to);
             for block in blocks {
                 match &mut self.alone {
-                    Some(alone) => add(alone, block),
+                    Some(alone) => add(alone, block, &mut self.shares),
                     None => all.extend(Sighted { info: block.end.unwrap_or_default(), records: block.records }),
                 }
             }
-            if !is_whole {
+            if !is_whole || !are_whole {
                 troubles.push(format!(
                     "{}: not all sightings of the bytes from {} to {} are there; map and reduce it again",
                     of.name, of.from, of.to
@@ -129,7 +147,10 @@ impl<'a> Open<'a> {
             sighted.push(all);
         }
         let report: Report = match self.alone {
-            Some(alone) => folding.own(lot, alone.conclude()),
+            Some(mut alone) => {
+                self.shares.before(None, &mut alone);
+                folding.own(lot, alone.conclude())
+            }
             None => folding.logs(lot, sighted, false),
         };
         let mut result = lot.result(&report);
@@ -138,8 +159,13 @@ impl<'a> Open<'a> {
     }
 }
 
-fn add(alone: &mut Alone<'_>, block: Block) {
-    block.records.into_iter().for_each(|r| alone.record(r));
+fn add(alone: &mut Alone<'_>, block: Block, shares: &mut Shares) {
+    for record in block.records {
+        if let Some(place) = record.place() {
+            shares.before(Some(place.number), alone);
+        }
+        alone.record(record);
+    }
     if let Some(end) = block.end {
         alone.extend(&end);
     }

@@ -1,6 +1,7 @@
 //! The map step: a task in, keyed sightings out.
 
-use super::{PartLine, Probe, SourceLine, Task, TaskLine};
+use super::deal::Dealt;
+use super::{PartLine, Probe, SourceLine, Task, TaskLine, share_key};
 use crate::analyze::logs::{Log, sight};
 use crate::input::Source;
 use crate::input::packed::Packed;
@@ -10,11 +11,12 @@ use crate::scan::clocks;
 use crate::scan::fold::Folding;
 use crate::scan::joined::{Joined, Part};
 use crate::scan::lot::{Lot, log_format};
-use crate::scan::sightings::{self, BlockWriter, Stretch, payload};
+use crate::scan::sightings::{self, Stretch, payload};
 use crate::scan::source::{FileOpener, Passed, Place, opener};
 use crate::scan::spool::Container;
 use crate::scan::worker::whole;
 use anyhow::{Context, bail};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,12 +41,15 @@ impl Sighting<'_> {
         for task in &line.tasks {
             match task {
                 Task::Lot { key, lot, sources } => self.lot(key, lot, sources, &mut containers, out)?,
-                Task::Log { source, from, to, lines, wanted, heads } => {
+                Task::Log { source, from, to, lines, wanted, alone, shares, heads } => {
                     for (key, lot) in heads {
                         writeln!(out, "{}", sightings::head(key, lot)?)?;
+                        for share in 0..lot.shares {
+                            writeln!(out, "{}", sightings::head(&share_key(key, share), lot)?)?;
+                        }
                     }
                     let stretch = Stretch { from: *from, to: *to };
-                    self.log(source, stretch, *lines, wanted, &mut containers, out)?;
+                    self.log(source, stretch, *lines, (wanted, *alone, *shares), &mut containers, out)?;
                 }
             }
         }
@@ -68,7 +73,7 @@ impl Sighting<'_> {
         source: &SourceLine,
         stretch: Stretch,
         lines: u64,
-        wanted: &[(String, u32)],
+        (wanted, alone, shares): (&[(String, u32)], bool, u32),
         containers: &mut Containers,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
@@ -76,8 +81,9 @@ impl Sighting<'_> {
             .with_context(|| format!("{}: there is no format {} of logs", source.name, source.format))?;
         let mut open = self.source(source, stretch, containers).open()?;
         let mut failed = None;
-        let mut each = |ns: i64, code: &str| {
+        let mut each = |share: Option<u32>, ns: i64, code: &str| {
             for (key, input) in wanted {
+                let key = share.map_or(Cow::Borrowed(key), |share| Cow::Owned(share_key(key, share)));
                 if let Err(e) = writeln!(out, "{key}\t{ns}\t{}", payload(*input, code)) {
                     failed.get_or_insert(e);
                 }
@@ -85,9 +91,9 @@ impl Sighting<'_> {
         };
         // The input's number is that of the lot that reads it back.
         let log = Log { input: 0, name: &source.name, format, lines, options: &self.options.read };
-        let mut blocks = BlockWriter::new(stretch, &mut each);
-        let problems = sight(&log, &mut open, &mut blocks);
-        blocks.finish(&problems);
+        let mut dealt = Dealt::new(stretch, alone, shares, &mut each);
+        let problems = sight(&log, &mut open, &mut dealt);
+        dealt.finish(&problems);
         failed.map_or(Ok(()), |e| Err(e.into()))
     }
 

@@ -52,13 +52,18 @@ impl Whole {
         Some(block)
     }
 
+    /// Were all given, up to `to`?
+    pub fn is_whole(&self, to: u64) -> bool {
+        self.held.is_empty() && self.within.is_none() && self.at == Some(to)
+    }
+
     /// All have come: those not given yet, in order, and whether they are the whole up to `to`.
     pub fn finish(mut self, to: u64) -> (Vec<Block>, bool) {
         let mut rest = vec![];
         while let Some(block) = self.next() {
             rest.push(block);
         }
-        let is_whole = self.held.is_empty() && self.within.is_none() && self.at == Some(to);
+        let is_whole = self.is_whole(to);
         rest.extend(self.held.into_values());
         (rest, is_whole)
     }
