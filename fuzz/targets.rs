@@ -104,6 +104,11 @@ pub fn sightings(data: &[u8]) {
     if let Some(block) = sightings::Block::read(data, 3) {
         assert!(block.records.len() <= data.len(), "more records than bytes");
     }
+    if let Some(folded) = sightings::Folded::read(data) {
+        assert!(folded.stays.len() + folded.left.sessions.len() <= data.len(), "more lines or sessions than bytes");
+        let line = sightings::folded("00000000-a", 0, &folded);
+        assert!(sightings::parse(&line).is_ok(), "what is left is refused once it was written");
+    }
     for line in String::from_utf8_lossy(data).lines() {
         let _ = sightings::parse(line);
     }

@@ -44,17 +44,24 @@ pub static COMMAND: Command = Command {
     host's service) or of the same sessions that overlap in time, and where these are more than --memory allows, a \
     slice of time of them. All that a fold needs has its key: records of logs without sessions, journals and clocks \
     go to each lot whose sources and time they are of, those of the --overlap on both sides of a slice to the \
-    neighbours' too, and each slice reports what began in its own time. TIME is nanoseconds since 1970, of the first \
+    neighbours' too, and each slice reports what began in its own time. Of a log that is taken alone and names sessions, \
+    where a lot of it is larger than two times --share, sessions are dealt into shares (at most 16) that are folded first: the key of \
+    a line that names a session in its request is that of its lot with `+` and the number of the share behind the eight digits, \
+    and lines that refuse a session (400, 404) go to every share, whose sessions may have lived on then or be the new \
+    ones of those clients. `reduce --shares` makes one record of each share, for the key of the lot. Without that step \
+    `reduce` does the same itself, as all keys of a lot sort together. TIME is nanoseconds since 1970, of the first \
     sighting in the record; the least 64-bit number where there is none.\n\n\
     Payloads: PAYLOAD is `1`, the version, and a letter, and base64 of a zstd frame behind it (no padding). `h`: the frame is \
     a JSON object that says what the lot is made of (key, core, need, inputs with name, folder, format, from, to, \
-    lines, files and clock). `r`: a lot that one task had whole, because it holds captures or recordings; the frame is a JSON \
+    lines, files and clock, shares). `r`: a lot that one task had whole, because it holds captures or recordings; the frame is a JSON \
     object of what came of it (findings, windows, calls, files, problems, troubles, counts, parts). `s`: sightings; \
     before the base64 stand the number of the input in the lot and a full stop, and the frame has a stretch of plain \
     bytes (from, to), the number of the block in it, whether it is the last and then counts and problems, and the \
     records of up to 8,192 lines. Numbers are LEB128, with signs zigzag; optional values have a byte before them; \
     times and lines are differences from those before, texts of up to 256 bytes that came before their number (from \
-    1; 0 and the length stand before a new one). Fields are in the order of src/scan/sightings/records.rs. Another \
+    1; 0 and the length stand before a new one). `k`: what is left of a share, whose number and a full stop stand before the \
+    base64: whether all of its sightings were there, counts of each session whose lines nothing can need any more, when \
+    each of their calls was asked and in which exchange, what the lines show, and the lines that stay. Fields are in the order of src/scan/sightings/records.rs. Another \
     version changes the digit, and reduce refuses it.\n\n\
     Exit status: 0; 2 where something could not be read: then what was written must not be used.")]
 struct Map {

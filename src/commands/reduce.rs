@@ -25,9 +25,14 @@ pub static COMMAND: Command = Command {
 /// last an object {"lot": …} with what it came to. The numbers of inputs are those of their lot. One lot is in memory
 /// at a time; of a lot that is one log, only what is odd or open. Give it the options that map was given.
 ///
+/// With --shares it folds only shares of the sessions of large lots, one at a time, and writes what is left of each as a
+/// record of the lot, and all other records as they are: sorted again, that goes to reduce.
+///
 /// With --total it reads instead what --step plan wrote and the objects of lots, and prints the summary of a scan.
 #[derive(clap::Args)]
-#[command(after_long_help = "Example: sort -k1,1 -k2,2n sightings | crosswire reduce\n\n\
+#[command(after_long_help = "Examples:\n  \
+    sort -k1,1 -k2,2n sightings | crosswire reduce\n  \
+    sort -k1,1 -k2,2n sightings | crosswire reduce --shares | sort -k1,1 -k2,2n | crosswire reduce\n\n\
     Exit status: 0; 2 where a record could not be read: then what was written must not be used. With --total that of \
     `crosswire scan`: 0 nothing found, 1 findings (those of low severity only with --strict), 2 trouble.")]
 struct Reduce {

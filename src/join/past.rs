@@ -161,10 +161,10 @@ impl Past {
         }
         let Gone { core: _, is_any, exchanges, calls, tool_calls, unobserved, order } = gone;
         self.gone.is_any |= is_any;
-        self.gone.exchanges += exchanges;
-        self.gone.calls += calls;
-        self.gone.tool_calls += tool_calls;
-        self.gone.unobserved += unobserved;
+        self.gone.exchanges = self.gone.exchanges.saturating_add(exchanges);
+        self.gone.calls = self.gone.calls.saturating_add(calls);
+        self.gone.tool_calls = self.gone.tool_calls.saturating_add(tool_calls);
+        self.gone.unobserved = self.gone.unobserved.saturating_add(unobserved);
         self.gone.order.extend(order);
         if let Some(shown) = shown {
             self.shown.get_or_insert_default().merge(shown);
@@ -317,7 +317,7 @@ impl SessionPast {
     }
 
     fn absorb(&mut self, other: SessionPast) {
-        self.calls += other.calls;
+        self.calls = self.calls.saturating_add(other.calls);
         if let Some((began, seen)) = other.started.zip(other.ended) {
             self.reach(began, seen, other.answered);
         }
