@@ -6,6 +6,7 @@
 //! whoever joins all shares has such requests, and every session's first lines. What is not known here is answered so
 //! that more stays than must, never less.
 
+use super::lines::SLICE_WAITING;
 use super::part::Fate;
 use super::past::Left;
 use super::retire::{Parts, Ruling};
@@ -15,8 +16,8 @@ use crate::mcp::visit::without_slash;
 use crate::model::record::AccessRecord;
 use rustc_hash::FxHashSet;
 
-/// Lines that are looked at together; half of them wait for the next ones.
-const WAITING: usize = 16_384;
+/// Of a share no fewer lines are looked at together.
+const LEAST_WAITING: usize = 1024;
 
 /// One of the shares into which the sessions of a log are dealt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,9 @@ impl Stays {
 /// The access lines of the sessions of a share, in the order of the file.
 pub struct Apart {
     share: Share,
+    /// Lines that are looked at together, of about as long as in [a slice](super::lines::SLICE_WAITING); half of them wait
+    /// for the next ones.
+    waiting: usize,
     /// Paths that were seen.
     paths: FxHashSet<String>,
     pending: Vec<Visit>,
@@ -82,6 +86,7 @@ impl Apart {
         parts.look_apart();
         Apart {
             share,
+            waiting: (SLICE_WAITING / share.of.max(1) as usize).max(LEAST_WAITING),
             paths: endpoint.map(|p| without_slash(p).to_owned()).into_iter().collect(),
             pending: vec![],
             forced: FxHashSet::default(),
@@ -105,7 +110,7 @@ impl Apart {
             visit.line = Some(record);
         }
         self.pending.push(visit);
-        if self.pending.len() >= WAITING {
+        if self.pending.len() >= self.waiting {
             self.settle(false);
         }
     }
@@ -126,7 +131,7 @@ impl Apart {
         if !self.pending.is_sorted_by_key(when) {
             self.pending.sort_by_key(when);
         }
-        let done = if last { self.pending.len() } else { self.pending.len().saturating_sub(WAITING / 2) };
+        let done = if last { self.pending.len() } else { self.pending.len().saturating_sub(self.waiting / 2) };
         let lines = self.pending.get_mut(..done).unwrap_or_default();
         self.handshakes.name(lines);
         let forced = &self.forced;

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 const WAITING: usize = 2048;
 /// The same for a slice of time, whose memory was planned for: in a busy log, what is a moment apart is many lines
 /// apart.
-const SLICE_WAITING: usize = 16_384;
+pub(super) const SLICE_WAITING: usize = 16_384;
 /// Lines after an event in which its access line may come.
 const BEHIND: u64 = 64;
 

@@ -129,8 +129,8 @@ mod tests {
         (session.client, session.endpoint) = (Some("a/1".into()), Some("/mcp".into()));
         session.peers = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
         session.numbers = vec![(ns, 4), (ns + 1, -4)];
-        let mut left = Left::default();
-        left.sessions = vec![("one".into(), session), ("two".into(), SessionPast::default())];
+        let sessions = vec![("one".into(), session), ("two".into(), SessionPast::default())];
+        let mut left = Left { sessions, ..Left::default() };
         left.gone.order = vec![(ns, 1 << 48), (ns + 5_000_000, (1 << 48) + 9), (ns - 2_000_000, 7)];
         (left.gone.is_any, left.gone.exchanges, left.gone.calls) = (true, 9, 8);
         (left.gone.tool_calls, left.gone.unobserved) = (7, 6);
