@@ -217,6 +217,20 @@ mod tests {
         assert_eq!(stays(own, lines), [20_000]);
     }
 
+    /// What cancels a call is known by the call, wherever the lines between that are looked at together begin anew.
+    #[test]
+    fn what_cancels_a_call_stays_with_it() {
+        let own = SESSIONS[0];
+        let half = SLICE_WAITING as u64 / 4;
+        for last in [half - 1, half, half + 1] {
+            let mut lines: Vec<AccessRecord> = (1..half * 3).map(|n| line(n, own, 200, "/mcp")).collect();
+            let (call, cancel) = (last as usize - 1, last as usize);
+            (lines[call].status, lines[call].duration_ns) = (Some(499), Some(0));
+            lines[cancel].status = Some(202);
+            assert_eq!(stays(own, lines), [1, last, last + 1]);
+        }
+    }
+
     /// Requests without a session, which others look at, are of the endpoint on its paths alone.
     #[test]
     fn a_line_of_each_path_stays() {
